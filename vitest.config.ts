@@ -22,7 +22,7 @@ export default defineConfig({
   plugins: [fromOtherPackages()],
   resolve: {
     alias: [
-      { find: /^nest-redis-lock\/(redis|store|testing)$/, replacement: `${source('./lib/')}$1/index.ts` },
+      { find: /^nest-redis-lock\/([^/]+)$/, replacement: `${source('./lib/')}$1/index.ts` },
       { find: 'nest-redis-lock', replacement: source('./lib/index.ts') },
     ],
   },

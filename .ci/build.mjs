@@ -23,14 +23,7 @@ const SOURCES = [
   '.ci/rolldown.config.mjs',
 ];
 const RESULTS = [
-  ...[
-    'core/core.cjs',
-    'core/memory.cjs',
-    'esm/index.js',
-    'esm/index.d.ts',
-    'cjs/index.js',
-    'cjs/package.json',
-  ],
+  ...['core/core.cjs', 'esm/index.js', 'esm/index.d.ts', 'cjs/index.js', 'cjs/package.json'],
   ...['types/index.d.ts', 'types/package.json', 'sample-app/cli.js'],
 ].map((file) => at('dist', file));
 
@@ -54,13 +47,20 @@ const digestOfSources = () => {
 const FOLDERS = ['lib', 'core', 'esm', 'cjs', 'types'].map((folder) => at('dist', folder));
 const COMMONJS = '{ "type": "commonjs" }\n';
 
+const { exports, peerDependenciesMeta = {} } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
+const optionalPeers = Object.keys(peerDependenciesMeta).join('|');
+const importOfPeer = new RegExp(`^import .* from '(${optionalPeers})(/[^']*)?';$`, 'gm');
+
+/** Lets TypeScript compile an app that has no ioredis, for example, whose types are then `any`. */
+const withoutPeers = (text) => text.replaceAll(importOfPeer, '// @ts-ignore: $1 is an optional peer.\n$&');
+
 /** Copies a declaration file from dist/lib to dist/types, and the ones that it imports. */
 const copyDeclarations = (file, copied) => {
   if (copied.has(file)) return;
   copied.add(file);
   const text = readFileSync(at('dist', 'lib', file), 'utf8');
   mkdirSync(at('dist', 'types', dirname(file)), { recursive: true });
-  writeFileSync(at('dist', 'types', file), text);
+  writeFileSync(at('dist', 'types', file), withoutPeers(text));
   for (const [, imported] of text.matchAll(/\b(?:from|import\()\s*['"](\.[^'"]*)\.js['"]/g))
     copyDeclarations(join(dirname(file), `${imported}.d.ts`), copied);
 };
@@ -68,7 +68,6 @@ const copyDeclarations = (file, copied) => {
 // Lets both builds share one set of declarations. A class with private members is a distinct type in every file that
 // declares it. Otherwise a lock service or a lease of one build would not fit code compiled with the other.
 const shareDeclarations = () => {
-  const { exports } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
   const copied = new Set();
   for (const { import: esm, require: cjs } of Object.values(exports)) {
     if (!esm) continue;

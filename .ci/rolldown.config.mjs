@@ -17,13 +17,19 @@ const entries = Object.fromEntries(
     .map((name) => [name || 'index', join(compiled, name, 'index.js')]),
 );
 
+/** Each store is a layer. */
+const STORES = readdirSync(join(compiled, 'stores'), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map(({ name }) => name);
+
 /**
- * Returns the layer that a file of dist/lib belongs to. Core and memory store import no Nest, which `npm run deps`
- * checks; both builds load them from one file each. Only tests load the memory store.
+ * Returns the layer that a file of dist/lib belongs to. The core and the stores import no Nest, which `npm run deps`
+ * checks; both builds load them from one file each. A store is loaded only by an app that uses it.
  */
 const layerOf = (file) => {
   const path = relative(compiled, file).split(sep).join('/');
-  if (path.startsWith('stores/memory/')) return 'memory';
+  const [, store] = /^stores\/([^/]+)\//.exec(path) ?? [];
+  if (store) return store;
   return /^(core|key|stores)\//.test(path) ? 'core' : 'nest';
 };
 
@@ -143,4 +149,4 @@ const nest = (format, folder) => ({
   },
 });
 
-export default defineConfig([shared('core'), shared('memory'), nest('esm', 'esm'), nest('cjs', 'cjs')]);
+export default defineConfig([...['core', ...STORES].map(shared), nest('esm', 'esm'), nest('cjs', 'cjs')]);

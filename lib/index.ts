@@ -1,4 +1,4 @@
-export { RedisLockModule } from './redis-lock.module.js';
+export { RedisLockModule, RedisLockModule as LockModule } from './redis-lock.module.js';
 export type {
   LockInterceptorOptions,
   RedisLockModuleExtras,

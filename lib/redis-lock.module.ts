@@ -102,10 +102,16 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
     { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
     {
       provide: MANAGER,
-      useFactory: (options: ResolvedOptions, modules: ModulesContainer) => {
+      useFactory: async (options: ResolvedOptions, modules: ModulesContainer) => {
         const { settings } = options;
         const logger = new Logger('RedisLockModule');
-        const manager = new LockManager(storeOf(options), settings, logger, undefined, groupOf(modules));
+        const manager = new LockManager(
+          await storeOf(options),
+          settings,
+          logger,
+          undefined,
+          groupOf(modules),
+        );
         // A store passed as an option belongs to the app, and another app may use it, too.
         if (!options.store && !isLoadedLazily(modules)) manager.startsWithApp();
         return manager;
@@ -186,7 +192,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
         (module) => module.getProviderByKey<ResolvedOptions>(RESOLVED)?.instance?.interceptor !== undefined,
       );
       this.bind({ context: this.options.context !== undefined, request: isOffered });
-      await this.diagnose();
+      await this.manager.open();
     } catch (error) {
       // Nest runs no shutdown hooks of an app that failed to start, and the given store may be open.
       const managers = ofSameName.map((module) => module.getProviderByKey<LockManager>(MANAGER).instance);
@@ -203,27 +209,6 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   private bind(sources: ContextSources): void {
     const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, sources);
-  }
-
-  /**
-   * Logs the store's warnings. A store that cannot be reached does not stop the start: it is diagnosed at the first lock.
-   *
-   * @throws {LockConfigurationError} when locks cannot work with this setup of the store
-   */
-  private async diagnose(): Promise<void> {
-    try {
-      for (const warning of await this.manager.diagnose()) this.logger.warn(warning);
-    } catch (error) {
-      if (error instanceof LockConfigurationError) throw error;
-      const stop = this.manager.on('acquired', () => {
-        stop();
-        this.manager.diagnose().then(
-          (warnings) => warnings.forEach((warning) => this.logger.warn(warning)),
-          (failure: unknown) =>
-            failure instanceof LockConfigurationError && this.logger.error(failure.message),
-        );
-      });
-    }
   }
 
   /** Checks at the first lock: by then the app is up, and has had the chance to enable the hooks. */

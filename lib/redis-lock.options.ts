@@ -185,8 +185,10 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
     invalidOption('interceptor', 'true, false, or an object with its options', interceptor);
   }
   return {
-    settings:
-      redis === undefined ? settings : { ...settings, minWatchdogMs: minWatchdogFor(commandTimeoutMs) },
+    settings: {
+      ...settings,
+      minWatchdogMs: store ? minWatchdogOver(store, settings) : minWatchdogFor(commandTimeoutMs),
+    },
     redis,
     store,
     commandTimeoutMs,
@@ -201,6 +203,17 @@ const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
 
 const minWatchdogFor = (commandTimeoutMs: number): number =>
   Math.max(DEFAULT_SETTINGS.minWatchdogMs, commandTimeoutMs + 1);
+
+/** Checks that a renewal is answered, or fails, before its lease is over. */
+const minWatchdogOver = (
+  { name, commandTimeoutMs = 0 }: Partial<LockStore>,
+  settings: LockSettings,
+): number => {
+  if (settings.watchdogMs > commandTimeoutMs) return minWatchdogFor(commandTimeoutMs);
+  throw new LockConfigurationError(
+    `watchdogMs must be more than the time-out of a command of ${name}, ${commandTimeoutMs} ms, but is ${settings.watchdogMs}.`,
+  );
+};
 
 export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required<LockInterceptorOptions> => {
   const { takenStatus = 423, retryAfterSeconds = 1 } = reading('interceptor', () => {

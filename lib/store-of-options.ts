@@ -1,14 +1,34 @@
 import { isArray } from './core/errors/describe.js';
 import { LockConfigurationError, LockKeyError } from './core/errors/lock.errors.js';
 import type { LockStore } from './core/seam/lock-store.js';
+import type * as redis from './redis/index.js';
 import type { ResolvedOptions } from './redis-lock.options.js';
-import { QuorumStore } from './stores/quorum/quorum.store.js';
+import type { RedisStore } from './stores/redis/redis.store.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
-import { RedisStore } from './stores/redis/redis.store.js';
 
-/** Returns the store that the module's options describe. It connects at the first request. */
-export const storeOf = (options: ResolvedOptions): LockStore => {
-  const store = options.store ?? ownStoreOf(options);
+type RedisStores = typeof redis;
+
+/** Loads the stores on Redis. An app with another store need not have ioredis. */
+const redisStores = async (): Promise<RedisStores> => {
+  try {
+    // First by itself: where the stores could not load it, Node 20 would throw a second time, out of reach.
+    await import('ioredis');
+    return await import('./redis/index.js');
+  } catch (cause) {
+    throw new LockConfigurationError(
+      'redis needs the package ioredis, which cannot be loaded: npm install ioredis.',
+      { cause },
+    );
+  }
+};
+
+/** Resolves with the store that the module's options describe. It connects at the first request. */
+export const storeOf = async (options: ResolvedOptions): Promise<LockStore> =>
+  storeOn(options.store ? undefined : await redisStores(), options);
+
+/** @param stores not needed for the options of another store */
+export const storeOn = (stores: RedisStores | undefined, options: ResolvedOptions): LockStore => {
+  const store = options.store ?? ownStoreOf(stores!, options);
   try {
     checkPrefix(store, options.settings.keyPrefix);
   } catch (error) {
@@ -18,10 +38,10 @@ export const storeOf = (options: ResolvedOptions): LockStore => {
   return store;
 };
 
-const ownStoreOf = (options: ResolvedOptions): LockStore => {
-  const { redis, commandTimeoutMs, replicas, shardedPubSub } = options;
-  if (isArray(redis)) return quorumOf(redis, options);
-  return new RedisStore({ redis: redis as RedisSource, commandTimeoutMs, replicas, shardedPubSub });
+const ownStoreOf = (stores: RedisStores, options: ResolvedOptions): LockStore => {
+  const { redis: source, commandTimeoutMs, replicas, shardedPubSub } = options;
+  if (isArray(source)) return quorumOf(stores, source, options);
+  return new stores.RedisStore({ redis: source as RedisSource, commandTimeoutMs, replicas, shardedPubSub });
 };
 
 /** Reports a prefix that makes every key invalid, before the first key. */
@@ -37,13 +57,17 @@ const checkPrefix = (store: LockStore, keyPrefix: string): void => {
   }
 };
 
-const quorumOf = (redis: readonly RedisSource[], options: ResolvedOptions): LockStore => {
+const quorumOf = (
+  stores: RedisStores,
+  sources: readonly RedisSource[],
+  options: ResolvedOptions,
+): LockStore => {
   const { commandTimeoutMs, delayAfterRestartMs, settings } = options;
   const nodes: RedisStore[] = [];
   try {
-    for (const [i, source] of redis.entries()) nodes.push(nodeOf(source, i, commandTimeoutMs));
+    for (const [i, source] of sources.entries()) nodes.push(nodeOf(stores, source, i, commandTimeoutMs));
     checkServers(nodes);
-    return new QuorumStore({
+    return new stores.QuorumStore({
       nodes,
       names: nodes.map(({ address }) => address.name),
       delayAfterRestartMs,
@@ -55,9 +79,14 @@ const quorumOf = (redis: readonly RedisSource[], options: ResolvedOptions): Lock
   }
 };
 
-const nodeOf = (source: RedisSource, i: number, commandTimeoutMs: number): RedisStore => {
+const nodeOf = (
+  stores: RedisStores,
+  source: RedisSource,
+  i: number,
+  commandTimeoutMs: number,
+): RedisStore => {
   try {
-    return new RedisStore({ redis: source, commandTimeoutMs });
+    return new stores.RedisStore({ redis: source, commandTimeoutMs });
   } catch (error) {
     if (!(error instanceof LockConfigurationError)) throw error;
     throw new LockConfigurationError(error.message.replace(/^redis\b/, `redis[${i}]`), { cause: error });

@@ -1,7 +1,8 @@
-import { isArray } from './core/errors/describe.js';
+import { formatValue, isArray } from './core/errors/describe.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
-import { checkMs, invalidOption } from './core/settings/option-checks.js';
+import type { PollTraits } from './core/seam/kind-traits.js';
+import { checkMs } from './core/settings/option-checks.js';
 
 /** Options of the module that choose the store. */
 interface StoreOptions {
@@ -24,9 +25,7 @@ export const checkStoreOptions = (options: StoreOptions): number | undefined => 
   if (redis === undefined && store === undefined) {
     throw new LockConfigurationError('Neither redis nor store is given: forRoot({ redis: "redis://…" }).');
   }
-  if (store !== undefined && !isStore(store)) {
-    invalidOption('store', 'a LockStore, such as new RedisStore({ redis })', store);
-  }
+  if (store !== undefined) checkStore(store);
   if (store !== undefined && replicas !== undefined) {
     throw new LockConfigurationError(
       'replicas goes with redis, but store is given. A store of your own waits for what it needs by itself.',
@@ -65,26 +64,49 @@ const checkQuorum = ({ replicas, fencing }: StoreOptions, redis: readonly unknow
   }
 };
 
-const STORE_METHODS: readonly (keyof LockStore)[] = ['inspect', 'forceUnlock', 'ping', 'close'];
-const KIND_METHODS: readonly (keyof KindStore)[] = ['acquire', 'extendMany', 'release', 'watch'];
+const STORE_METHODS: readonly (keyof LockStore)[] = ['open', 'inspect', 'forceUnlock', 'ping', 'close'];
+const KIND_METHODS: readonly (keyof KindStore)[] = ['acquire', 'extendMany', 'release'];
+const POLL_TIMES: readonly (keyof PollTraits)[] = ['minMs', 'maxMs', 'liveMaxMs'];
 
-const hasMethods = <T extends object>(value: T, names: readonly (keyof T)[]): boolean =>
-  names.every((name) => typeof value[name] === 'function');
+/** `instanceof` would fail for a store of another copy of this package, or of another package. */
+const checkStore = (store: unknown): void => {
+  const isObject = typeof store === 'object' && store !== null && !isArray(store);
+  const missing = isObject ? missingIn(store) : '';
+  if (missing === undefined) return;
+  const without = missing && ` without ${missing}`;
+  throw new LockConfigurationError(
+    `store must be a LockStore, such as new RedisStore({ redis }), but is ${formatValue(store)}${without}.`,
+  );
+};
 
-/**
- * Returns true for an object with the methods of a store. `instanceof` fails for a store of another copy of this
- * package, or of another package.
- */
-const isStore = (value: unknown): boolean => {
+/** Returns the first member of a store that an object lacks. */
+const missingIn = (store: object): string | undefined => {
   try {
-    const store = value as LockStore;
-    const kinds = Object.values(store.kinds) as KindStore[];
-    return (
-      kinds.length > 0 &&
-      kinds.every((kind) => hasMethods(kind, KIND_METHODS)) &&
-      hasMethods(store, STORE_METHODS)
-    );
+    return missingInStore(store);
   } catch {
-    return false;
+    return 'readable members';
   }
+};
+
+const missingInStore = (store: Partial<LockStore>): string | undefined => {
+  if (typeof store.name !== 'string') return 'name';
+  if (store.lease?.type !== 'expiring' && store.lease?.type !== 'session') return 'lease';
+  if (typeof store.commandTimeoutMs !== 'number') return 'commandTimeoutMs';
+  const method = STORE_METHODS.find((name) => typeof store[name] !== 'function');
+  if (method) return method;
+  const kinds = Object.entries<Partial<KindStore> | undefined>(store.kinds ?? {});
+  if (kinds.length === 0) return 'kinds';
+  for (const [name, kind] of kinds) {
+    const missing = missingInKind(kind);
+    if (missing) return `kinds.${name}.${missing}`;
+  }
+  return undefined;
+};
+
+const missingInKind = (kind: Partial<KindStore> = {}): string | undefined => {
+  const poll = kind.traits?.poll;
+  const methods = poll ? [...KIND_METHODS, 'peekMany' as const] : KIND_METHODS;
+  const method = methods.find((name) => typeof kind[name] !== 'function');
+  const time = poll && POLL_TIMES.find((name) => !(poll[name] > 0));
+  return method ?? (time && `traits.poll.${time}`);
 };

@@ -10,18 +10,24 @@ import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
 import { Outages } from './outage/outages.js';
 import { Portions } from './portions.js';
 import type { Runtime } from './runtime.js';
+import { Opening } from './opening.js';
+import type { KindTraits } from './seam/kind-traits.js';
 import type { LockStore } from './seam/lock-store.js';
+import type { AppStart, StoreHost } from './seam/store-host.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { ServiceGroup } from './service-group.js';
 import type { Starting } from './starting.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
+type Traits = Readonly<Record<LockKind, KindTraits>>;
+
 /** Shared state of the core, for one service instance. */
 export class CoreContext {
   readonly logger: LockLogger;
   readonly events: LockEventHub;
   readonly health: StoreHealth;
+  readonly opening: Opening;
   readonly requests: StoreRequests;
   readonly keeper: LeaseKeeper;
   readonly entries: EntryKeeper;
@@ -32,6 +38,8 @@ export class CoreContext {
   private readonly instanceId: string;
   private readonly stopListeners = new Set<() => void>();
   private ownerCount = 0;
+  /** How the store keeps each kind. */
+  readonly traits: Traits;
   private readonly queues: Readonly<Record<LockKind, LocalQueues>>;
 
   constructor(
@@ -47,19 +55,33 @@ export class CoreContext {
     this.outages = new Outages(runtime, this.instanceId);
     this.portions = new Portions(runtime);
     this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
-    this.requests = new StoreRequests(store, runtime, this.health);
+    this.opening = new Opening(store, this);
+    this.requests = new StoreRequests(store, runtime, this.health, this.opening);
     this.keeper = new LeaseKeeper(this.requests, runtime);
     this.entries = new EntryKeeper(this.requests, runtime);
     const kinds = Object.keys(KINDS) as LockKind[];
+    this.traits = Object.fromEntries(kinds.map((kind) => [kind, this.requests.traits(kind)])) as Traits;
     this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
       LockKind,
       LocalQueues
     >;
-    store.onRisk?.((finalKey) => this.keeper.lookAt(finalKey));
+  }
+
+  storeHost(): StoreHost {
+    const starting = (): AppStart | undefined => this.starting;
+    return {
+      runtime: this.runtime,
+      watchdogMs: this.settings.watchdogMs,
+      get starting() {
+        return starting();
+      },
+      warn: (sentence) => this.logger.warn(sentence),
+      atRisk: (finalKey) => this.keeper.lookAt(finalKey),
+    };
   }
 
   private queuesOf(kind: LockKind): LocalQueues {
-    return new LocalQueues(kindOf(kind), {
+    return new LocalQueues(kindOf(kind).singleHolder, this.traits[kind].eachQueued, {
       runtime: this.runtime,
       maxWaiters: this.settings.maxWaiters,
       keepAlive: (hold) => this.keeper.add(hold),

@@ -1,6 +1,6 @@
 import { Acquisition } from './acquire/acquisition.js';
 import { InFlight } from './in-flight.js';
-import type { LockKind } from './kinds/kinds.js';
+import { kindOf, type LockKind } from './kinds/kinds.js';
 import type { KeyState, PermitState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
 import { downgradeLease } from './lease/downgrade-lease.js';
@@ -88,7 +88,6 @@ export class LockManager implements LeaseHost {
     this.acquisition = new Acquisition(this, this.core, this.releasing);
     this.objects = new ObjectContext(this.core, this.inFlight);
     this.shutdown = new Shutdown(this.core, this.inFlight);
-    store.onWarning?.((warning) => this.core.logger.warn(warning));
   }
 
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
@@ -105,6 +104,13 @@ export class LockManager implements LeaseHost {
 
   checkExpiry(hold: Hold): void {
     this.core.keeper.checkExpiry(hold);
+  }
+
+  /** Returns why holds of a kind have no fencing token. */
+  whyNoToken(kind: LockKind): string {
+    const { fenced, noun } = kindOf(kind);
+    if (!fenced) return `several may hold a ${noun} at once, in no order`;
+    return this.core.traits[kind].fenced ? 'fencing is off' : `${this.store.name} has none for a ${noun}`;
   }
 
   acquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease> {
@@ -242,7 +248,7 @@ export class LockManager implements LeaseHost {
 
   async permits(key: string): Promise<PermitState | null> {
     const { store, settings } = this;
-    if (!store.permits) throw new LockConfigurationError('This store cannot keep permits.');
+    if (!store.permits) throw new LockConfigurationError(`${store.name} cannot keep permits.`);
     const requesting = this.core.requests.request(key, 'inspecting', () =>
       store.permits!(settings.keyPrefix + key),
     );
@@ -286,9 +292,9 @@ export class LockManager implements LeaseHost {
     await this.core.awaited(this.core.requests.request(undefined, 'pinging it', () => this.store.ping()));
   }
 
-  /** Resolves with warnings about the setup of the store, as sentences for the log. */
-  async diagnose(): Promise<readonly string[]> {
-    return (await this.store.diagnose?.()) ?? [];
+  /** Opens the store, as the start of an app does; see {@link Opening.checked}. */
+  open(): Promise<void> {
+    return this.core.opening.checked();
   }
 
   get usage(): LockUsage {
@@ -303,11 +309,11 @@ export class LockManager implements LeaseHost {
   /** Marks the start of the app: until {@link started}, only waiting callers keep the process alive. */
   startsWithApp(): void {
     const starting = new Starting(this.runtime);
-    const tellStore = this.store.startsWithApp?.(() => starting.isNeeded);
     this.core.starting = starting;
+    this.core.opening.begin();
     this.started = () => {
       this.core.starting = undefined;
-      tellStore?.();
+      starting.over();
       this.started = () => undefined;
     };
   }

@@ -23,6 +23,8 @@ export interface Runtime {
   soon(action: () => void): void;
   /** Returns a globally unique id. One of them names this process in the store. */
   newId(): string;
+  /** Returns a random number from 0 on, below 1. */
+  random(): number;
 }
 
 /** Async context of the library: a timer started in it keeps no request of a user in memory. */
@@ -109,4 +111,5 @@ export const systemRuntime = (clock: { now(): number } = new SuspendAwareClock()
   },
   soon: (action) => void unbound(() => setImmediate(action)),
   newId,
+  random: Math.random,
 });

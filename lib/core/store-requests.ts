@@ -1,13 +1,20 @@
+import { Poller } from './acquire/poller.js';
 import { LockConfigurationError } from './errors/lock.errors.js';
 import { storeError } from './errors/error-messages.js';
 import type { LockKind } from './kinds/kinds.js';
+import type { Opening } from './opening.js';
 import { Undo, type Orphan } from './lease/undo.js';
 import type { Runtime } from './runtime.js';
 import { mayLastMs, type Claim } from './seam/claim.js';
 import type { KindStore, LockStore, ReleaseOptions, Watch, WatchListener } from './seam/lock-store.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from './seam/reply.js';
+import { traitsOf, type KindTraits } from './seam/kind-traits.js';
 import { StoreFailure } from './seam/store-failure.js';
+import type { LockCall } from './settings/lock-call.js';
 import type { StoreHealth } from './store-health.js';
+
+/** Of a store that cannot notify: waiters retry. */
+const NO_WATCH: Watch = { live: false, close: () => undefined };
 
 /**
  * Sends requests about holds and queue entries to the store of their kind, classifies failures, and releases what has
@@ -16,11 +23,13 @@ import type { StoreHealth } from './store-health.js';
  */
 export class StoreRequests {
   readonly undo: Undo;
+  private readonly pollers = new Map<LockKind, Poller>();
 
   constructor(
     private readonly store: LockStore,
     private readonly runtime: Runtime,
     private readonly health: StoreHealth,
+    private readonly opening: Pick<Opening, 'begin'>,
   ) {
     this.undo = new Undo((claim, how) => this.kind(claim.kind).release(claim, how), runtime);
   }
@@ -30,7 +39,28 @@ export class StoreRequests {
     this.kind(kind);
   }
 
+  /** Throws `LockConfigurationError` when the store cannot do what a call wants. */
+  checkCall({ kind, holdAtLeastMs }: LockCall): void {
+    this.kind(kind);
+    if (holdAtLeastMs > 0 && this.store.lease.type === 'session') {
+      throw new LockConfigurationError(
+        `holdAtLeastMs: ${this.store.name} ends a lock with the session of its process, and cannot keep it for a time. ` +
+          'Leave the option out.',
+      );
+    }
+  }
+
+  /** Throws `LockConfigurationError` when the store cannot promise a hold for that long. */
+  checkExtension(ms: number): void {
+    const { lease, name } = this.store;
+    if (lease.type !== 'session' || ms <= lease.timeoutMs) return;
+    throw new LockConfigurationError(
+      `extend(${ms}): ${name} ends locks ${lease.timeoutMs} ms after their process has gone; longer is not possible.`,
+    );
+  }
+
   acquire(claim: Claim): Promise<AcquireReply> {
+    this.opening.begin();
     return this.kind(claim.kind).acquire(claim);
   }
 
@@ -51,7 +81,7 @@ export class StoreRequests {
   /** Throws `LockConfigurationError` when the store cannot downgrade holds of the kind. */
   checkDowngrade(kind: LockKind): void {
     if (this.kind(kind).downgrade) return;
-    throw new LockConfigurationError(`This store cannot downgrade locks of the kind "${kind}".`);
+    throw new LockConfigurationError(`${this.store.name} cannot downgrade locks of the kind "${kind}".`);
   }
 
   /** Downgrades a hold; see `KindStore.downgrade`. Call {@link checkDowngrade} before. */
@@ -80,12 +110,28 @@ export class StoreRequests {
   }
 
   watch(claim: Claim, listener: WatchListener): Watch {
-    return this.kind(claim.kind).watch(claim, listener);
+    const kind = this.kind(claim.kind);
+    const poller = this.pollerOf(claim.kind, kind);
+    return poller?.watch(claim, listener) ?? kind.watch?.(claim, listener) ?? NO_WATCH;
+  }
+
+  private pollerOf(name: LockKind, kind: KindStore): Poller | undefined {
+    const { poll } = this.traits(name);
+    if (!poll) return undefined;
+    const poller = this.pollers.get(name) ?? new Poller(kind, poll, this.runtime);
+    this.pollers.set(name, poller);
+    return poller;
+  }
+
+  /** Returns how the store keeps a kind. */
+  traits(kind: LockKind): KindTraits {
+    return traitsOf(kind, this.store.kinds[kind]?.traits);
   }
 
   /** Sends another request, and reports a failure of the store. */
   async request<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
     const startedAt = this.runtime.now();
+    this.opening.begin();
     try {
       const reply = await request();
       this.replied();
@@ -104,11 +150,16 @@ export class StoreRequests {
     this.health.failed(failure);
   }
 
+  /** Returns until when the store may keep what was requested now. A hold of a session ends only with that, or by a release. */
+  mayLastUntil(claim: Claim): number {
+    return this.store.lease.type === 'session' ? Infinity : this.runtime.now() + mayLastMs(claim);
+  }
+
   /** Handles a failed acquire: what it may have acquired has no owner, and is released. */
   acquireFailed(claim: Claim, failure: unknown): void {
     this.failed(failure);
     if (failure instanceof StoreFailure && failure.outcome === 'unknown') {
-      this.undo.begin({ claim, uncertain: failure, until: this.runtime.now() + mayLastMs(claim) });
+      this.undo.begin({ claim, uncertain: failure, until: this.mayLastUntil(claim) });
     }
   }
 
@@ -121,6 +172,6 @@ export class StoreRequests {
   private kind(name: LockKind): KindStore {
     const kind = this.store.kinds[name];
     if (kind) return kind;
-    throw new LockConfigurationError(`This store cannot keep locks of the kind "${name}".`);
+    throw new LockConfigurationError(`${this.store.name} cannot keep locks of the kind "${name}".`);
   }
 }

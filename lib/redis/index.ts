@@ -1,5 +1,5 @@
 // Stores on Redis, made by hand. `forRoot({ redis })` needs none of this.
-export { QuorumStore, type QuorumStoreOptions } from '../stores/quorum/quorum.store.js';
+export { QuorumStore, type QuorumStoreOptions } from '../stores/redis/quorum/quorum.store.js';
 export { RedisStore, type RedisStoreOptions } from '../stores/redis/redis.store.js';
 export type { ReplicasOptions } from '../stores/redis/replicas/replicas.js';
 export type { CreateRedisClient } from '../stores/redis/connection/redis-settings.js';

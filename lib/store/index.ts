@@ -7,10 +7,13 @@ export type {
   KindStores,
   LockStore,
   ReleaseOptions,
-  ServerTimes,
   Watch,
   WatchListener,
 } from '../core/seam/lock-store.js';
+export { EXPIRING, type LeaseModel, type Session } from '../core/seam/lease-model.js';
+export type { KindTraits, PollTraits } from '../core/seam/kind-traits.js';
+export type { AppStart, StoreHost } from '../core/seam/store-host.js';
+export type { Runtime } from '../core/runtime.js';
 export type { LatchStore, SemaphoreStore } from '../core/seam/object-stores.js';
 export type { LockKind } from '../core/kinds/kinds.js';
 export type { Grant } from '../core/seam/grant.js';

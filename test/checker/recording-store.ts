@@ -10,6 +10,8 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../lib/core/seam/reply.js';
+import type { LeaseModel } from '../../lib/core/seam/lease-model.js';
+import type { StoreHost } from '../../lib/core/seam/store-host.js';
 import type { ReplyEvent, RequestEvent, Mode } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */
@@ -40,7 +42,7 @@ export class RecordingStore implements LockStore {
   constructor(
     private readonly store: LockStore,
     /** Put before the numbers of requests, so that they differ from those of other processes. */
-    private readonly name: string,
+    private readonly process: string,
     private readonly write: (event: StoreEvent) => void,
   ) {
     const kinds = Object.entries(store.kinds) as [LockKind, KindStore][];
@@ -48,6 +50,22 @@ export class RecordingStore implements LockStore {
     this.semaphores = store.semaphores && this.recordedSemaphores(store.semaphores);
     this.latches = store.latches && this.recordedLatches(store.latches);
     this.checkKey = store.checkKey?.bind(store);
+  }
+
+  get name(): string {
+    return this.store.name;
+  }
+
+  get lease(): LeaseModel {
+    return this.store.lease;
+  }
+
+  get commandTimeoutMs(): number {
+    return this.store.commandTimeoutMs;
+  }
+
+  open(host: StoreHost): Promise<void> {
+    return this.store.open(host);
   }
 
   /** How many watches the core has not closed. */
@@ -127,7 +145,7 @@ export class RecordingStore implements LockStore {
         const what = how?.uncertain ? 'undo' : 'release';
         return this.record(what, [claim.finalKey], () => kind.release(claim, how), outcome, [claim]);
       },
-      watch: (claim, listener) => this.counted(kind.watch(claim, listener)),
+      ...(kind.watch && { watch: (claim, listener) => this.counted(kind.watch!(claim, listener)) }),
     };
   }
 
@@ -196,7 +214,7 @@ export class RecordingStore implements LockStore {
     outcomeOfReply: (value: T) => string,
     claims: readonly Claim[] = [],
   ): Promise<T> {
-    const request = `${this.name}#${++this.requests}`;
+    const request = `${this.process}#${++this.requests}`;
     const owners = ownersOf(claims);
     const mode = modeOf(claims);
     this.write({ type: 'request', request, what, keys, ...(owners && { owners }), ...(mode && { mode }) });

@@ -224,7 +224,7 @@ describe('MemoryStore', () => {
     wall = Number.NaN;
     expect((await a.kinds.exclusive.release(claim)).wasHeld).toBe(true);
     expect(await a.inspect(claim.finalKey)).toBeNull();
-    const [kept, gone] = await b.kinds.exclusive.refreshEntries!([first, claimFor(newKey())]);
+    const [kept, gone] = await b.kinds.exclusive.refreshEntries([first, claimFor(newKey())]);
     expect(kept).toMatchObject({ status: 'failed', cause: { outcome: 'not-executed' } });
     expect(gone).toEqual({ status: 'gone' });
     const late = { ...claimFor(claim.finalKey), waits: true, entryTerms: ENTRY_TERMS };

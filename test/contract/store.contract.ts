@@ -23,7 +23,7 @@ const ALL_KINDS = Object.keys(KINDS) as readonly LockKind[];
 export function describeStoreContract(
   name: string,
   makeHarness: MakeHarness,
-  { hasWaitQueue = true, severalNodes = false, kinds = ALL_KINDS }: StoreTraits = {},
+  { hasWaitQueue = true, severalNodes = false, kinds = ALL_KINDS, hasObjects = true }: StoreTraits = {},
 ): readonly string[] {
   describe(`${name} keeps the promises of the seam:`, () => {
     const opened: FullStore[] = [];
@@ -68,7 +68,7 @@ export function describeStoreContract(
       });
     }
 
-    if (kinds.length < ALL_KINDS.length) return;
+    if (!hasObjects) return;
     describeSemaphores(context);
     describeLatches(context);
   });

@@ -35,6 +35,8 @@ export const describeStores = (stores: readonly StoreUnderContract[]): void => {
       const store = open('redis://127.0.0.1:1');
       const has = Object.keys(store.kinds).sort();
       expect(has).toEqual([...(traits?.kinds ?? kinds)].sort());
+      const hasObjects = traits?.hasObjects ?? true;
+      expect([store.semaphores !== undefined, store.latches !== undefined]).toEqual([hasObjects, hasObjects]);
       return has.map((kind) => `${kind} on ${name}`);
     });
     expect([...pairs].sort()).toEqual(wanted.sort());

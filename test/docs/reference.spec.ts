@@ -248,6 +248,7 @@ describe('the documentation', () => {
       [
         ...readdirSync(join(ROOT, 'lib/stores')).filter((name) => !name.endsWith('.ts')),
         'cluster',
+        'quorum',
         'sentinel',
         'writing-a-store',
       ].sort(),

@@ -3,7 +3,8 @@ import { LockConfigurationError } from 'nest-redis-lock';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { resolveOptions, type RedisLockModuleOptions } from '../../lib/redis-lock.options.js';
-import { storeOf } from '../../lib/store-of-options.js';
+import * as redisStores from '../../lib/redis/index.js';
+import { storeOn } from '../../lib/store-of-options.js';
 import { holdName } from '../support/redis/lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
 import { RedisClusterServers } from '../support/redis/redis-cluster.js';
@@ -94,7 +95,7 @@ describe('servers of a cluster that cannot be read keep the app from starting, a
   ])('%s', (_, redis) => {
     let thrown: unknown;
     try {
-      void storeOf(resolveOptions({ redis } as RedisLockModuleOptions)).close();
+      void storeOn(redisStores, resolveOptions({ redis } as RedisLockModuleOptions)).close();
     } catch (error) {
       thrown = error;
     }
@@ -105,7 +106,7 @@ describe('servers of a cluster that cannot be read keep the app from starting, a
 
 describe('a prefix of which no key can be made keeps the app from starting', () => {
   const starting = (options: RedisLockModuleOptions) => () => {
-    void storeOf(resolveOptions(options)).close();
+    void storeOn(redisStores, resolveOptions(options)).close();
   };
   const servers = (): RedisSource => ({ cluster: [{ host: '127.0.0.1', port: 1 }] });
 

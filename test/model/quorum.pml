@@ -1,5 +1,5 @@
 /*
- * The quorum and its fencing tokens, as lib/stores/quorum/ has them: one exclusive lock on three nodes, and clients that ask
+ * The quorum and its fencing tokens, as lib/stores/redis/quorum/ has them: one exclusive lock on three nodes, and clients that ask
  * for it. A client is one owner, which asks once; who tries again is another one. README.md beside this file says what is in
  * it, and what is not.
  *

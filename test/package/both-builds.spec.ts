@@ -34,6 +34,7 @@ const OF_NEST_LAYER = [
     'Limited',
     'LockExceptionFilter',
     'LockHttpException',
+    'LockModule',
     'Locked',
     'RedisLockModule',
   ],

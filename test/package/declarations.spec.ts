@@ -3,7 +3,7 @@ import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
 import { PackedTypes } from './support/packed-types.js';
 
 const ERROR = 'code key retryable';
-const STORE = 'kinds checkKey inspect forceUnlock ping close';
+const STORE = 'name lease commandTimeoutMs kinds open checkKey inspect forceUnlock ping close';
 
 /** The public members of each exported class: static members and members of its instances. */
 const MEMBERS: Readonly<Record<string, string>> = {
@@ -28,10 +28,11 @@ const MEMBERS: Readonly<Record<string, string>> = {
   MultiLease: 'parts of signal lost loss remainingMs',
   Permits: 'key withPermit acquire tryAcquire inspect',
   StoreQueueEntry: 'notify mayHaveMissed listen leave',
-  QuorumStore: `${STORE} diagnose onRisk onWarning startsWithApp`,
+  LockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
+  QuorumStore: `${STORE} diagnose`,
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot onModuleInit',
-  RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose onRisk onWarning startsWithApp`,
+  RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly',
 };

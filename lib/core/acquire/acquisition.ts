@@ -218,7 +218,7 @@ export class Acquisition implements HoldTerms {
     const { core } = this;
     const over = core.reasonToStop(wait);
     if (over) throw over;
-    core.requests.checkKind(call.kind);
+    core.requests.checkCall(call);
     const queue = core.queue(call.kind, finalKey, wait.key);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };

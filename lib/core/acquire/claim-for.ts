@@ -1,5 +1,4 @@
 import type { CoreContext } from '../core-context.js';
-import { kindOf } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import { MAX_LEASES } from './hand-off-batch.js';
 import type { WantedHold } from './wanted-hold.js';
@@ -8,7 +7,7 @@ import type { WantedHold } from './wanted-hold.js';
 export const claimFor = (core: CoreContext, wanted: WantedHold): Claim => {
   const { finalKey, call } = wanted;
   const { kind } = call;
-  const { fenced, handedOff } = kindOf(kind);
+  const { fenced, handedOff } = core.traits[kind];
   const owner = core.nextOwner(kind);
   const leaseMs = Math.max(wanted.leaseMs ?? call.watchdogMs, call.holdAtLeastMs);
   const { fencing } = core.settings;

@@ -3,12 +3,13 @@ import { lostError, storeError, takenError } from '../errors/error-messages.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import { Hold } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
-import { mayLastMs, type Claim } from '../seam/claim.js';
+import type { Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { AcquireReply, Queued, QueuePosition, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
+import type { KindTraits } from '../seam/kind-traits.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
 import { claimFor } from './claim-for.js';
 import { OwnEntry } from './own-entry.js';
@@ -17,10 +18,8 @@ import type { EntryState } from './entry-keeper.js';
 import { letOthersLook, neverNotified, pauseInOutage, yieldToOthers } from './pauses.js';
 import { beginBatch, MAX_BATCH_MS, MAX_LEASES, leasesFor } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
+import { NOT_SUBSCRIBED_RETRY_MS } from './wake-up.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
-
-/** Interval of retries while no notification can arrive, in ms. */
-export const NOT_SUBSCRIBED_RETRY_MS = 1_000;
 
 /** Number of grants that had expired on arrival after which the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
@@ -42,7 +41,7 @@ type Reply = AcquireReply | EntryState | Failed;
  * - `taken`: the contender subscribes to the end of the blocking hold. It requests the key again once it is subscribed,
  *   after each wake-up, and after the end of the blocking lease.
  *
- * If each caller of the kind has its own entry (`Kind.eachQueued`), the store only wakes the first one. That caller
+ * If each caller of the kind has its own entry (`KindTraits.eachQueued`), the store only wakes the first one. That caller
  * requests the key as the queued owner, and its entry ends with the grant.
  *
  * Wake-ups count from before the request was sent, because the message of a release may arrive before the reply. The
@@ -57,8 +56,7 @@ class Contention {
   private sentAt = 0;
   private number = 0;
   private leases = 1;
-  /** See `Kind.eachQueued`. */
-  private readonly eachQueued: boolean;
+  private readonly traits: KindTraits;
   /** The outcome of a request was unknown, and is being undone. */
   private isUndone = false;
   /** As what the key is held, where that is another kind of lock. */
@@ -73,7 +71,7 @@ class Contention {
     /** Else it asks once beside the contender, leaves the queue as it is, and is refused as soon as the store says so. */
     private readonly isContender: boolean,
   ) {
-    this.eachQueued = kindOf(wanted.call.kind).eachQueued;
+    this.traits = core.traits[wanted.call.kind];
     this.claim = this.entry?.claim ?? claimFor(core, wanted);
   }
 
@@ -102,7 +100,7 @@ class Contention {
             reply = this.failed(failure);
           }
           if (reply.status === 'granted') {
-            won = this.accept(reply, this.sentAt, this.number <= queue.forcedUpTo);
+            won = this.accept(reply, reply.since ?? this.sentAt, this.number <= queue.forcedUpTo);
           } else if (this.confirming && reply.status === 'taken') {
             this.confirming = false;
             // The deadline has passed: report "taken" instead of retrying.
@@ -135,7 +133,7 @@ class Contention {
   private giveUp(): void {
     const { core, queue, claim } = this;
     // It was never found out whether the owner has what it was given.
-    if (this.confirming) core.undo.begin({ claim, until: core.runtime.now() + mayLastMs(claim) });
+    if (this.confirming) core.undo.begin({ claim, until: core.requests.mayLastUntil(claim) });
     if (this.isContender) queue.leave();
   }
 
@@ -151,7 +149,9 @@ class Contention {
   private request(): Promise<Reply> {
     const { core, entry, queue } = this;
     if (queue.outage.isOn) return this.requestAfterOutage();
-    return entry && !this.eachQueued ? core.entries.request(entry) : core.requests.acquire(this.requested());
+    return entry && !this.traits.eachQueued
+      ? core.entries.request(entry)
+      : core.requests.acquire(this.requested());
   }
 
   /** First sends a request that leaves nothing to undo: for the entry's state, or an inspection of the key. */
@@ -165,7 +165,10 @@ class Contention {
 
   private replied(reply: Reply): void {
     // A reply about the entry, after an outage, leaves it where it is.
-    if (this.eachQueued && (reply.status === 'granted' || reply.status === 'taken' || 'entry' in reply))
+    if (
+      this.traits.eachQueued &&
+      (reply.status === 'granted' || reply.status === 'taken' || 'entry' in reply)
+    )
       this.entryIsOver();
     if (this.isContender) this.queue.replied(reply.status !== 'granted');
     this.core.requests.replied();
@@ -175,35 +178,31 @@ class Contention {
   private beAnotherOwner(): void {
     this.confirming = false;
     // What it listens to is its own.
-    if (this.eachQueued) this.queue.wakeUp.close();
+    if (this.traits.eachQueued) this.queue.wakeUp.close();
     this.claim = claimFor(this.core, this.wanted);
   }
 
   /** The entry has become a hold, or is gone. A hold that is not certain enough is asked for first. */
   private takeGrant(entry: OwnEntry, outcome: QueueEntryOutcome): Hold | LossReason | 'gone' | undefined {
-    const { core, wait } = this;
-    const isCertain = outcome.status === 'granted' && this.isCertain(entry, outcome);
+    const { core, wait, wanted, queue } = this;
+    const now = core.runtime.now();
+    const isCertain =
+      outcome.status === 'granted' &&
+      wanted.call.holdAtLeastMs === 0 &&
+      entry.isCertain(outcome, wanted.watchdogMs, queue.forcedAt, now);
     // The deadline has passed: report "taken". The next caller of this process goes on from here.
-    if (!isCertain && core.runtime.now() >= deadlineOf(wait)) throw this.takenError();
+    if (!isCertain && now >= deadlineOf(wait)) throw this.takenError();
     core.entries.remove(entry);
-    this.queue.setOwnEntry(undefined);
+    queue.setOwnEntry(undefined);
     if (outcome.status === 'gone') return 'gone';
-    this.leases = outcome.tokens ?? MAX_LEASES;
+    this.leases = MAX_LEASES;
     // Not forced open since: the entry got the reply "queued" after that.
-    if (isCertain) return this.accept(outcome, entry.queuedAt, false);
+    if (isCertain) return this.accept(outcome, outcome.since ?? entry.queuedAt, false);
     // The owner that the store gave the hold to has it given again, for its own time: or has nothing.
     const { owner } = entry.claim;
-    this.claim = { ...claimFor(this.core, this.wanted), owner, waits: false, reacquires: true };
+    this.claim = { ...claimFor(core, wanted), owner, waits: false, reacquires: true };
     this.confirming = true;
     return undefined;
-  }
-
-  /** Whether a section may begin on what a message said: it counts from the last answer that there was no grant yet. */
-  private isCertain({ queuedAt, watchdogMs }: OwnEntry, { validForMs }: Grant): boolean {
-    const { core, queue, wanted } = this;
-    if (wanted.watchdogMs === undefined || wanted.watchdogMs !== watchdogMs) return false;
-    if (wanted.call.holdAtLeastMs > 0 || queuedAt <= queue.forcedAt) return false;
-    return validForMs > 0 && queuedAt + validForMs - core.runtime.now() >= validForMs / 2;
   }
 
   /**
@@ -212,24 +211,19 @@ class Contention {
    */
   private accept(grant: Grant, sentAt: number, forced: boolean): Hold | LossReason {
     const { core, queue, wait, wanted, claim, leases } = this;
-    const { token, tokens = leases, validForMs, lost, grantedBy, owner, waiting } = grant;
+    const { token, tokens, validForMs, session, lost, grantedBy, owner, waiting } = grant;
     const now = core.runtime.now();
     const { singleHolder } = kindOf(claim.kind);
     this.logLimit(grant);
-    const hold = new Hold(wait.key, queue.endListener, claim, wanted.watchdogMs, {
-      token,
-      grantedAt: now,
-      sentAt,
-      validForMs,
-      lost,
-      grantedBy,
-      owner,
-    });
+    const terms = { token, grantedAt: now, sentAt, validForMs, session, lost, grantedBy, owner };
+    const hold = new Hold(wait.key, queue.endListener, claim, wanted.watchdogMs, terms);
     const over = core.reasonToStop(wait);
-    if (!over && !forced && now < hold.validUntil && !lost?.aborted) {
+    const isGone = (lost?.aborted || session?.over.aborted) === true;
+    if (!over && !forced && now < hold.validUntil && !isGone) {
       hold.heldWith(this.terms.whenLost);
       core.keeper.add(hold);
-      beginBatch(hold, Math.min(leases, tokens), waiting);
+      const reserved = token === undefined ? leases : Math.min(leases, tokens ?? 1);
+      if (this.traits.handedOff) beginBatch(hold, reserved, waiting);
       const shares = mayShare(wanted.call);
       if (shares) hold.beginSharing(now + MAX_BATCH_MS);
       if (singleHolder) queue.has(hold);
@@ -239,7 +233,7 @@ class Contention {
     core.undo.begin({ claim, until: hold.mayLastUntil });
     if (over) throw over;
     if (forced) return 'force-unlocked';
-    return lost?.aborted ? 'refused' : 'expired';
+    return isGone ? 'refused' : 'expired';
   }
 
   /**
@@ -249,11 +243,11 @@ class Contention {
   private failed(failure: unknown): Failed {
     const { core, queue, wait, claim } = this;
     if (!(failure instanceof StoreFailure)) throw failure;
-    if (this.entry && !this.eachQueued) core.requests.failed(failure);
+    if (this.entry && !this.traits.eachQueued) core.requests.failed(failure);
     else core.requests.acquireFailed(claim, failure);
     const isUnknown = failure.outcome === 'unknown';
     // That undoes the entry as well as a hold.
-    if (this.eachQueued && isUnknown) this.entryIsOver();
+    if (this.traits.eachQueued && isUnknown) this.entryIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
     const hasWaited = this.isContender && queue.outage.contenderHasWaited;
@@ -314,7 +308,7 @@ class Contention {
         await wakeUp.untilWoken(Math.ceil(wakeAt - at), wait.signal, true);
       }
       // Of those who have entries of their own only the first is notified.
-      if (!this.eachQueued) await letOthersLook(queue, wait, wakeUpsBefore);
+      if (!this.traits.eachQueued) await letOthersLook(queue, wait, wakeUpsBefore);
     } catch (failure) {
       throw neverNotified(core, queue, wait, failure);
     } finally {

@@ -1,5 +1,4 @@
 import { CompactingMap } from '../compacting.js';
-import { kindOf } from '../kinds/kinds.js';
 import type { Runtime } from '../runtime.js';
 import { livingFor, type QueueEntryTerms } from '../seam/claim.js';
 import type { QueueEntryReply } from '../seam/reply.js';
@@ -15,10 +14,6 @@ const LONGEST_PERIOD_MS = 2_000;
 /** Entry time to live: 3 refresh periods + 2 s, so that a single time-out does not expire it. */
 const PERIODS_ALIVE = 3;
 const ANSWER_MS = 2_000;
-
-/** Number of processes before it. Entries of single callers are refreshed together by their process. */
-const queuedBefore = ({ claim, position }: OwnEntry): number =>
-  kindOf(claim.kind).eachQueued ? 0 : position;
 
 /** Reply for one queue entry. */
 export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
@@ -46,7 +41,7 @@ export class EntryKeeper {
 
   add(entry: OwnEntry, onFailure: (cause: unknown) => void): void {
     this.entries.set(entry, onFailure);
-    this.farthest = Math.max(this.farthest, queuedBefore(entry));
+    this.farthest = Math.max(this.farthest, this.queuedBefore(entry));
     if (this.timer === undefined) this.arm();
   }
 
@@ -87,7 +82,7 @@ export class EntryKeeper {
 
   private async keepAll(): Promise<void> {
     const entries = [...this.entries.keys()];
-    this.farthest = entries.reduce((farthest, entry) => Math.max(farthest, queuedBefore(entry)), 0);
+    this.farthest = entries.reduce((farthest, entry) => Math.max(farthest, this.queuedBefore(entry)), 0);
     this.arm();
     const kinds = new Set(entries.map(({ claim }) => claim.kind));
     await Promise.all(
@@ -114,5 +109,10 @@ export class EntryKeeper {
       if (reply.status === 'failed') onFailure(reply.cause);
       else entry.replied(reply, sentAt);
     }
+  }
+
+  /** Number of processes before it. Entries of single callers are refreshed together by their process. */
+  private queuedBefore({ claim, position }: OwnEntry): number {
+    return this.requests.traits(claim.kind).eachQueued ? 0 : position;
   }
 }

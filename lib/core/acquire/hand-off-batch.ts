@@ -1,4 +1,3 @@
-import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 
 /**
@@ -21,7 +20,7 @@ export const leasesFor = (waiting: number): number => Math.min(waiting + 1, MAX_
  * @param waiting number of entries in the wait queue behind it
  */
 export const beginBatch = (hold: Hold, leases: number, waiting = 0): void => {
-  if (leases < 2 || !kindOf(hold.claim.kind).handedOff) return;
+  if (leases < 2) return;
   const nextToken = hold.token === undefined ? undefined : hold.token + 1;
   const batchMs = Math.min(MAX_BATCH_MS, ROUND_MS / Math.max(1, waiting));
   hold.beginBatch({ leasesLeft: leases - 1, nextToken, until: hold.grantedAt + batchMs });

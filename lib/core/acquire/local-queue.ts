@@ -39,7 +39,7 @@ export interface QueueHost {
   readonly maxWaiters: number;
   /** Whether there is one owner at a time; see `Kind.singleHolder`. */
   readonly singleHolder: boolean;
-  /** Whether each caller has its own queue; see `Kind.eachQueued`. */
+  /** Whether each caller has its own queue; see `KindTraits.eachQueued`. */
   readonly ofOneCaller?: boolean;
   /** Renews a hold during its local hand-off. */
   keepAlive(hold: Hold): void;

@@ -1,6 +1,5 @@
 import { CompactingMap } from '../compacting.js';
 import { queueFullError } from '../errors/error-messages.js';
-import type { Kind } from '../kinds/kind.js';
 import { LocalQueue, type QueueHost } from './local-queue.js';
 
 /**
@@ -11,13 +10,12 @@ export class LocalQueues {
   private readonly sharedQueues = new CompactingMap<string, LocalQueue>();
   private readonly ownQueues = new CompactingMap<string, Set<LocalQueue>>();
   private readonly host: QueueHost;
-  private readonly eachQueued: boolean;
 
   constructor(
-    { singleHolder, eachQueued }: Kind,
+    singleHolder: boolean,
+    private readonly eachQueued: boolean,
     host: Omit<QueueHost, 'singleHolder' | 'ofOneCaller' | 'onIdle'>,
   ) {
-    this.eachQueued = eachQueued;
     this.host = { ...host, singleHolder, ofOneCaller: eachQueued, onIdle: (queue) => this.remove(queue) };
   }
 

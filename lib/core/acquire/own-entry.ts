@@ -1,4 +1,5 @@
 import type { Claim } from '../seam/claim.js';
+import type { Grant } from '../seam/grant.js';
 import type { QueueEntry, QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { QueueEntryReply, Queued, QueuePosition } from '../seam/reply.js';
 
@@ -67,6 +68,18 @@ export class OwnEntry {
     this.sentAt = sentAt;
     this.queuePosition = reply;
     if (this.lookAgainAt < before) this.listener?.();
+  }
+
+  /**
+   * Whether a section may begin on what a message said, for a lease that is renewed so. A forced unlock may have ended an
+   * older grant.
+   */
+  isCertain(grant: Grant, watchdogMs: number | undefined, forcedAt: number, now: number): boolean {
+    if (watchdogMs === undefined || watchdogMs !== this.watchdogMs) return false;
+    const { since = this.sentAt, validForMs, session } = grant;
+    if (since <= forcedAt) return false;
+    if (session) return now < session.validUntil;
+    return validForMs > 0 && since + validForMs - now >= validForMs / 2;
   }
 
   /** Gives it up in the store; see `QueueEntry.leave`. */

@@ -4,6 +4,9 @@ import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { StoreFailure } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 
+/** Interval of retries while no notification can arrive, in ms. */
+export const NOT_SUBSCRIBED_RETRY_MS = 1_000;
+
 /** Waits for the end of a blocking hold, for the one caller of a process that sends requests. */
 export class WakeUp {
   /** How many times the key may have become free. Read before asking, compare after a refusal. */

@@ -15,6 +15,7 @@ import { checkMs } from '../settings/option-checks.js';
 export const extendLease = async (core: CoreContext, lease: Lease, ms: number): Promise<void> => {
   checkMs('extend', ms ?? null, { min: 1 });
   lease.mustBeHeld('extend');
+  core.requests.checkExtension(ms);
   for (const part of lease.parts) part.hold.lengthenedBy(part, core.runtime.now() + ms);
   const cuts = lease.parts.map(({ hold }) => cutsOver(hold)).filter((cut) => cut !== undefined);
   if (cuts.length > 0) {

@@ -1,6 +1,7 @@
 import type { LossReason } from '../lock-events.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
+import type { Session } from '../seam/lease-model.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
@@ -37,6 +38,8 @@ export interface Granted {
   /** When the request was sent that got the reply. */
   readonly sentAt: number;
   readonly validForMs: number;
+  /** Set for a hold that ends with a session. */
+  readonly session?: Session | undefined;
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost?: AbortSignal | undefined;
   readonly grantedBy?: readonly string[] | undefined;
@@ -56,6 +59,7 @@ export class Hold {
   private storeOwner: string;
   private fencingToken: number | undefined;
   private confirmedAt: number;
+  /** Without the session: then the end of a fixed lease only. */
   private certainUntil: number;
   private lastUntil: number;
   /** Lease that the store granted, in ms; a renewal may have extended it. */
@@ -81,6 +85,8 @@ export class Hold {
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost: AbortSignal | undefined;
   readonly grantedBy: readonly string[] | undefined;
+  /** The session that the hold ends with; undefined for a hold with a time to live of its own. */
+  readonly session: Session | undefined;
 
   constructor(
     /** Key as the caller wrote it. */
@@ -88,7 +94,7 @@ export class Hold {
     private currentEndListener: HoldEndListener,
     claim: Claim,
     watchdogMs: number | undefined,
-    { token, grantedAt, sentAt, validForMs, lost, grantedBy, owner = claim.owner }: Granted,
+    { token, grantedAt, sentAt, validForMs, session, lost, grantedBy, owner = claim.owner }: Granted,
   ) {
     this.claimed = claim;
     this.takenAs = claim.kind;
@@ -99,9 +105,10 @@ export class Hold {
     this.grantedBy = grantedBy;
     this.storeOwner = owner;
     this.confirmedAt = sentAt;
-    this.certainUntil = sentAt + validForMs;
+    this.session = session;
+    this.certainUntil = sentAt + this.lengthOf(validForMs);
     this.ownUntil = this.certainUntil;
-    this.lastUntil = grantedAt + validForMs;
+    this.lastUntil = session ? Infinity : grantedAt + validForMs;
     this.firstLeaseMs = validForMs;
   }
 
@@ -135,6 +142,11 @@ export class Hold {
     return this.watchdog;
   }
 
+  /** Lease that has to be renewed in the store, in ms. The store keeps a session by itself. */
+  get renewedLeaseMs(): number | undefined {
+    return this.session ? undefined : this.watchdog;
+  }
+
   /** When the newest confirmed request was sent; older confirmations are ignored. */
   get confirmedFrom(): number {
     return this.confirmedAt;
@@ -142,7 +154,7 @@ export class Hold {
 
   /** Until when the hold is certainly valid, on the runtime's clock. */
   get validUntil(): number {
-    return this.certainUntil;
+    return this.session ? Math.min(this.certainUntil, this.session.validUntil) : this.certainUntil;
   }
 
   /** Until when the store may keep it at most: requests with an unknown outcome may have been executed. */
@@ -172,15 +184,22 @@ export class Hold {
    */
   get requestAgainAt(): number {
     const again = Math.min(this.retry, this.look);
-    if (this.retry !== Infinity || this.watchdog === undefined) return again;
-    const { validForMs } = this;
-    const third = validForMs < 0.9 * this.watchdog ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
+    const { validForMs, renewedLeaseMs } = this;
+    if (this.retry !== Infinity || renewedLeaseMs === undefined) return again;
+    const third =
+      validForMs < 0.9 * renewedLeaseMs ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
     return Math.min(again, third);
   }
 
   /** Requests a check at `at`, because the hold may have ended. Until then it counts as held. */
   requestAgain(at: number): void {
     this.look = Math.min(this.look, at);
+  }
+
+  /** Returns how long a confirmation counts, in ms. In a session only a fixed lease ends by itself. */
+  private lengthOf(validForMs: number): number {
+    if (!this.session) return validForMs;
+    return this.watchdog === undefined ? this.claimed.leaseMs : Infinity;
   }
 
   /** How long the hold was valid at the last confirmation, in ms from when that request was sent. */
@@ -238,7 +257,7 @@ export class Hold {
   confirm(sentAt: number, validForMs: number): void {
     if (sentAt < this.confirmedAt) return;
     this.confirmedAt = sentAt;
-    this.certainUntil = sentAt + validForMs;
+    this.certainUntil = sentAt + this.lengthOf(validForMs);
   }
 
   /**
@@ -248,8 +267,14 @@ export class Hold {
    * may be corrected.
    */
   renew(sentAt: number, requestedMs: number, leftMs: number, repliedAt: number): void {
+    if (this.session) return this.extendFixed(sentAt + requestedMs);
     const less = repliedAt + leftMs < this.certainUntil;
     this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, requestedMs), this.certainUntil - sentAt));
+  }
+
+  /** Moves the end of a fixed lease in a session, which the store knows nothing of. */
+  private extendFixed(until: number): void {
+    this.certainUntil = Math.max(this.certainUntil, until);
   }
 
   /** A renewal to `requestedMs` has been sent. */
@@ -293,8 +318,9 @@ export class Hold {
 
   /** Returns how long its leases want it from now on, in ms; undefined unless the store may keep it longer. */
   wantedMs(now: number): number | undefined {
-    if (this.current !== 'held' || now >= this.certainUntil) return undefined;
+    if (this.current !== 'held' || now >= this.validUntil) return undefined;
     const { watchdog, ownUntil, claimed } = this;
+    if (this.session && watchdog !== undefined) return undefined;
     const own = watchdog === undefined && ownUntil > now ? ownUntil : now + (watchdog ?? claimed.leaseMs);
     const until = Math.max(own, this.keptUntil, ...(this.demands?.values() ?? []));
     return this.lastUntil > until ? Math.ceil(until - now) : undefined;
@@ -367,13 +393,15 @@ export class Hold {
       !this.lengthened &&
       this.requests === 0 &&
       this.retry === Infinity;
+    if (this.session) return certain && now < this.validUntil;
     return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
   }
 
   /** Returns the same hold for the next lease: with its own token, and without listeners. */
   successor(token: number | undefined, grantedAt: number): Hold {
-    const { key, endListener, claimed, watchdog, confirmedAt, validForMs, lost, grantedBy, owner } = this;
-    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, lost, grantedBy, owner };
+    const { key, endListener, claimed, watchdog, confirmedAt, validForMs, session, lost, grantedBy, owner } =
+      this;
+    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, session, lost, grantedBy, owner };
     const next = new Hold(key, endListener, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;

@@ -1,6 +1,7 @@
 import { onAbort } from '../abort-listeners.js';
 import { CompactingMap } from '../compacting.js';
 import type { Runtime } from '../runtime.js';
+import type { Session } from '../seam/lease-model.js';
 import type { ExtendReply } from '../seam/reply.js';
 import type { StoreRequests } from '../store-requests.js';
 import { StoreFailure } from '../seam/store-failure.js';
@@ -32,6 +33,8 @@ export class LeaseKeeper {
   private readonly rounds = new Map<number, number>();
   /** Holds that may have ended since the request in progress was sent. */
   private readonly mayHaveEnded = new Set<Hold>();
+  /** Sessions whose end is listened to. */
+  private readonly sessions = new WeakSet<Session>();
   private timer: unknown;
   private timerDueAt = Infinity;
 
@@ -49,15 +52,25 @@ export class LeaseKeeper {
   }
 
   add(hold: Hold): void {
-    const { lost } = hold;
+    const { lost, session } = hold;
+    if (session) this.endWith(session);
     this.holds.set(hold, lost && onAbort(lost, () => this.lose(hold, 'refused')));
     this.schedule(hold);
   }
 
+  /** Loses all holds of a session when it is over. */
+  private endWith(session: Session): void {
+    if (this.sessions.has(session)) return;
+    this.sessions.add(session);
+    onAbort(session.over, () => {
+      for (const hold of this.all) if (hold.session === session) this.lose(hold, 'refused');
+    });
+  }
+
   /** Sets the timer earlier if the hold needs it. */
   schedule(hold: Hold): void {
-    const { watchdogMs, validUntil, requestAgainAt } = hold;
-    const roundAt = watchdogMs === undefined ? Infinity : this.roundOf(watchdogMs);
+    const { renewedLeaseMs, validUntil, requestAgainAt } = hold;
+    const roundAt = renewedLeaseMs === undefined ? Infinity : this.roundOf(renewedLeaseMs);
     const dueAt = Math.min(roundAt, validUntil, requestAgainAt);
     if (dueAt < this.timerDueAt) this.arm(dueAt);
   }
@@ -129,9 +142,9 @@ export class LeaseKeeper {
         this.lose(hold, 'expired');
         continue;
       }
-      const { watchdogMs, requestAgainAt } = hold;
-      if (watchdogMs !== undefined) watched.add(watchdogMs);
-      const isRound = watchdogMs !== undefined && now >= (this.rounds.get(watchdogMs) ?? now);
+      const { renewedLeaseMs, requestAgainAt } = hold;
+      if (renewedLeaseMs !== undefined) watched.add(renewedLeaseMs);
+      const isRound = renewedLeaseMs !== undefined && now >= (this.rounds.get(renewedLeaseMs) ?? now);
       if (!hold.renewing && (isRound || now >= requestAgainAt)) due.push(hold);
       // A check that is due now is being sent; only later ones need the timer.
       nextAt = Math.min(nextAt, hold.validUntil, requestAgainAt > now ? requestAgainAt : Infinity);
@@ -156,7 +169,7 @@ export class LeaseKeeper {
     const sentAt = this.runtime.now();
     const requested = holds.map(requestedMsOf);
     holds.forEach((hold, i) => hold.renewalSent(sentAt, requested[i]!));
-    let replies: readonly (ExtendReply | undefined)[] = [];
+    let replies: readonly (ExtendReply | undefined)[] | undefined;
     let failure: unknown;
     try {
       const claims = holds.map(({ claim }, i) => ({ ...claim, leaseMs: requested[i]!, tokens: 0 }));
@@ -167,7 +180,7 @@ export class LeaseKeeper {
     const repliedAt = this.runtime.now();
     holds.forEach((hold, i) => {
       hold.renewalOver(repliedAt, requested[i]!);
-      this.replied(hold, replies[i] ?? { status: 'failed', cause: failure }, sentAt, requested[i]!);
+      this.replied(hold, replies?.[i] ?? { status: 'failed', cause: failure }, sentAt, requested[i]!);
     });
     this.renewAll(
       holds.filter((hold) => this.mayHaveEnded.delete(hold) && hold.state === 'held' && !hold.renewing),

@@ -1,6 +1,6 @@
 import { lostError } from '../errors/error-messages.js';
 import type { Hold } from './hold.js';
-import { kindOf } from '../kinds/kinds.js';
+import type { LockKind } from '../kinds/kinds.js';
 import type { LeasePart } from './lease-part.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
@@ -10,6 +10,7 @@ export interface LeaseHost {
   now(): number;
   newId(): string;
   checkExpiry(hold: Hold): void;
+  whyNoToken(kind: LockKind): string;
   extend(lease: Lease, ms: number): Promise<void>;
   verify(lease: Lease): Promise<boolean>;
   downgrade(lease: Lease): Promise<void>;
@@ -81,8 +82,7 @@ export class Lease implements AsyncDisposable {
   tokenFor(key: string): number {
     const { token, claim } = this.#partFor(key).hold;
     if (token === undefined) {
-      const { fenced, noun } = kindOf(claim.kind);
-      const why = fenced ? 'fencing is off' : `several may hold a ${noun} at once, in no order`;
+      const why = this.#host.whyNoToken(claim.kind);
       throw new LockConfigurationError(`There is no fencing token for "${key}": ${why}.`, { key });
     }
     return token;

@@ -71,7 +71,7 @@ export class Releasing {
     const { hold } = part;
     if (hold.state === 'lost') {
       // A renewal with an unknown outcome may have kept it in the store.
-      if (hold.lossReason !== 'refused') core.undo.begin(orphanOf(hold));
+      if (hold.lossReason !== 'refused' && !hold.session) core.undo.begin(orphanOf(hold));
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
@@ -149,6 +149,8 @@ export class Releasing {
   /** Handles a loss that is noticed before the release. */
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
+    // Over a session nothing else ends it in the store.
+    if (hold.session && hold.lossReason === 'expired') this.core.undo.begin(orphanOf(hold));
     this.announceLost(hold);
     // The next caller of this process need not wait for work that has lost its lock.
     hold.endListener.leave();

@@ -49,6 +49,7 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   if (keepForMs === undefined) return;
   hold.cut(sentAt, keepForMs);
   keeper.schedule(hold);
+  if (hold.session) return hold.cutOver(undefined);
   let reply: ReleaseReply | undefined;
   try {
     reply = await requests.release(hold.claim, { keepForMs, continues: true });

@@ -44,8 +44,8 @@ export class CountDownLatch {
     /** Key as the caller wrote it, without the prefix. */
     readonly key: string,
   ) {
-    const { latches } = context.core.store;
-    if (!latches) throw new LockConfigurationError('This store cannot keep countdown latches.');
+    const { latches, name } = context.core.store;
+    if (!latches) throw new LockConfigurationError(`${name} cannot keep countdown latches.`);
     this.store = latches;
     this.finalKey = context.finalKey(key);
   }

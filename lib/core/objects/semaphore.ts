@@ -67,8 +67,8 @@ export class Semaphore {
     /** Key as the caller wrote it, without the prefix. */
     readonly key: string,
   ) {
-    const { semaphores } = context.core.store;
-    if (!semaphores) throw new LockConfigurationError('This store cannot keep semaphores.');
+    const { semaphores, name } = context.core.store;
+    if (!semaphores) throw new LockConfigurationError(`${name} cannot keep semaphores.`);
     this.store = semaphores;
     this.finalKey = context.finalKey(key);
   }

@@ -1,4 +1,4 @@
-import { NOT_SUBSCRIBED_RETRY_MS } from '../acquire/contend.js';
+import { NOT_SUBSCRIBED_RETRY_MS } from '../acquire/wake-up.js';
 import { deadlineOf, type Wait } from '../acquire/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
 import { withStackFromHere } from '../errors/lock.errors.js';

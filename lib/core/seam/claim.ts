@@ -21,11 +21,6 @@ interface BaseClaim {
    */
   readonly waits: boolean;
   /**
-   * Whether the store is one of several that have to agree (a quorum). It must not queue the claim, nor grant the key
-   * to a queued one.
-   */
-  readonly noQueue?: boolean;
-  /**
    * Whether the owner already has the hold, and `leaseMs` may be shorter than the rest of it. Waiters then get a
    * wake-up, because they expect a later end.
    */

@@ -9,7 +9,10 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from './reply.js';
+import type { LeaseModel } from './lease-model.js';
+import type { KindTraits } from './kind-traits.js';
 import type { StoreFailure } from './store-failure.js';
+import type { StoreHost } from './store-host.js';
 import type { Watch, WatchListener } from './watch.js';
 
 export type { Watch, WatchListener } from './watch.js';
@@ -34,14 +37,17 @@ export interface ReleaseOptions {
  * Operations of a store for one kind of lock.
  *
  * Every method that sends a request settles within the store's command time-out, with a reply or a
- * {@link StoreFailure}. Requests of one store instance are sent in the order of the calls; a request that has to be
- * repeated is sent later.
+ * {@link StoreFailure}. Requests about one key are executed in the order of the calls, whatever their owner. A batch
+ * counts as one request for each of its keys. A request that has to be repeated is sent later.
  */
 export interface KindStore<C extends Claim = Claim> {
+  /** Where the kind differs from that of Redis. */
+  readonly traits?: Partial<KindTraits>;
+
   /**
    * Acquires the key for the claim's owner, or returns that it is taken, or enqueues the claim. If the owner already
-   * has the hold, the store sets its time to live to `leaseMs` and returns a new, larger token. So a repeated request
-   * acquires nothing twice.
+   * has the hold, the store sets its time to live to `leaseMs` and returns a token that is not smaller than before. So a
+   * repeated request acquires nothing twice.
    */
   acquire(claim: C): Promise<AcquireReply>;
 
@@ -64,21 +70,21 @@ export interface KindStore<C extends Claim = Claim> {
    */
   downgrade?(claim: C): Promise<ExtendReply>;
 
-  /**
-   * Makes every later token of the key larger than `token`, if the claim's owner has the key now. Resolves with whether
-   * it has. For a store that is one node of several; see `QuorumStore`.
-   */
-  commit?(claim: C, token: number): Promise<boolean>;
-
   /** Ends the owner's hold if it exists, and wakes waiters. Idempotent. */
   release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply>;
 
   /**
    * Calls `listener` whenever the claim's key may have become free: at each release elsewhere, and when the
    * subscription becomes live, also again. It calls it, too, when an interruption lasts: the store may have failed, and
-   * waiters have to find out.
+   * waiters have to find out. A store without this method is asked at intervals, or waiters retry each second.
    */
-  watch(claim: C, listener: WatchListener): Watch;
+  watch?(claim: C, listener: WatchListener): Watch;
+
+  /**
+   * Returns for each claim in how many ms its key may be free: 0 for "try now", `Infinity` for a hold without an end.
+   * Reads only. For a store with `traits.poll`. While it fails, waiters retry each second.
+   */
+  peekMany?(claims: readonly C[]): Promise<readonly number[]>;
 }
 
 /** Operations of a store by kind, for the kinds that it supports. */
@@ -87,23 +93,17 @@ export type KindStores = { readonly [K in LockKind]?: KindStore<ClaimOf<K>> };
 /** Operations of a store that supports all kinds: the compiler names a missing one. */
 export type AllKindStores = Required<KindStores>;
 
-/** Times of a server, as the server reports them. */
-export interface ServerTimes {
-  /** Minimum uptime in ms; holds that are older may have been lost in a restart. */
-  readonly upForMs: number;
-  /** Wall clock, in ms since 1970. */
-  readonly clockMs: number;
-  /** Name of this run of the server: two stores with the same one are on one server. */
-  readonly serverId?: string | undefined;
-  /**
-   * Number of tokens for each ms of the wall clock, if tokens come from it. A token further ahead shows that the clock
-   * was set back, or that a larger token was known already. Left out if tokens do not depend on the clock.
-   */
-  readonly tokensPerMs?: number | undefined;
-}
-
 /** Interface between the core and a store of holds. An implementation imports only `core`. */
 export interface LockStore {
+  /** Name for messages and the log, as users know it, like "PostgreSQL". */
+  readonly name: string;
+
+  /** What ends holds. Read after {@link open} has resolved, because a server may grant another session time-out. */
+  readonly lease: LeaseModel;
+
+  /** Time in ms within which each request settles. */
+  readonly commandTimeoutMs: number;
+
   /** Supported kinds. The core rejects any other kind by its name. */
   readonly kinds: KindStores;
 
@@ -112,6 +112,16 @@ export interface LockStore {
 
   /** Operations on countdown latches. Without it the core rejects them. */
   readonly latches?: LatchStore;
+
+  /**
+   * Prepares the store for a lock service, and checks whether locks can work. Called when the app starts, or else with
+   * the first request. Requests may follow at once; each waits for what it needs, within its time-out. A service whose
+   * store could not be reached opens it again at its next request. Each service that shares the store opens it.
+   *
+   * @throws {LockConfigurationError} when locks cannot work with this setup
+   * @throws {StoreFailure} when the store cannot be reached: the app starts, and requests fail until it can be
+   */
+  open(host: StoreHost): Promise<void>;
 
   /** Throws `LockKeyError` for a name that the store can never hold. Returns at once. */
   checkKey?(finalKey: string): void;
@@ -125,42 +135,16 @@ export interface LockStore {
   /** Ends all holds of a key, of any kind, and wakes waiters. Resolves with true when there was one. */
   forceUnlock(finalKey: string): Promise<boolean>;
 
-  /**
-   * Registers the core's listener. The store calls it when something may have ended the holds of a key, or of all keys
-   * if it passes none. The core then checks them at once instead of at the next renewal. Called at most once.
-   */
-  onRisk?(listener: (finalKey?: string) => void): void;
-
-  /**
-   * Resolves with the uptime and the clock of the server. For a store that is one node of several; see `QuorumStore`.
-   */
-  serverTimes?(): Promise<ServerTimes>;
-
   /** Resolves when the store replies. */
   ping(): Promise<void>;
 
   /**
-   * Resolves with warnings about a setup that endangers or slows locks, as sentences for the log. Called when the app
-   * starts. Empty when all is well, or when the store cannot find out.
+   * Resolves with warnings about a setup that endangers or slows locks, as sentences for the log. Empty when all is well,
+   * or when the store cannot find out.
    *
-   * @param options `noQueue`: no claim uses a wait queue here, because the store is one node of several
    * @throws {LockConfigurationError} when locks cannot work with this setup
    */
-  diagnose?(options?: { readonly noQueue?: boolean }): Promise<readonly string[]>;
-
-  /**
-   * Registers the core's listener for warnings that {@link diagnose} does not return, as sentences for the log. The
-   * store reports each warning once: at once if it is about options, otherwise when locks reveal it. Called at most
-   * once.
-   */
-  onWarning?(listener: (warning: string) => void): void;
-
-  /**
-   * Tells the store that its app begins to start. Until the returned function is called, an idle connection does not
-   * keep the process alive, and the store tries to connect only while `isNeeded`. The reason: an app that fails to
-   * start never closes its store. Called at most once, before the first request.
-   */
-  startsWithApp?(isNeeded: () => boolean): () => void;
+  diagnose?(): Promise<readonly string[]>;
 
   /** Closes what the store opened, and nothing else. May be called twice. */
   close(): Promise<void>;

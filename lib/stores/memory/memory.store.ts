@@ -1,4 +1,6 @@
-import type { AllKindStores, LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { LockKind } from '../../core/kinds/kinds.js';
+import type { LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { EXPIRING } from '../../core/seam/lease-model.js';
 import { checkStoreKey } from '../key-rule.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
@@ -32,7 +34,10 @@ export type MemoryStoreOptions =
  * const there = new MemoryStore({ shared: space });
  */
 export class MemoryStore implements LockStore {
-  readonly kinds: AllKindStores;
+  readonly name = 'The memory store';
+  readonly lease = EXPIRING;
+  readonly commandTimeoutMs = 0;
+  readonly kinds: { readonly [K in LockKind]: MemoryKind<K> };
   readonly semaphores: MemorySemaphores;
   readonly latches: MemoryLatches;
 
@@ -82,6 +87,11 @@ export class MemoryStore implements LockStore {
    */
   checkKey(finalKey: string): void {
     checkStoreKey(finalKey);
+  }
+
+  /** Needs nothing of its service: it has no connection. */
+  open(): Promise<void> {
+    return Promise.resolve();
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {

@@ -4,8 +4,11 @@ import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import { checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
-import type { AllKindStores, KindStore, LockStore, ServerTimes } from '../../core/seam/lock-store.js';
+import type { LockStore } from '../../core/seam/lock-store.js';
+import { EXPIRING } from '../../core/seam/lease-model.js';
+import { StoreHosts } from '../../core/seam/store-hosts.js';
 import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
+import type { StoreHost } from '../../core/seam/store-host.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
@@ -23,6 +26,7 @@ import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
 import { RedisLink } from './kinds/redis-link.js';
 import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
+import type { AllNodeKinds, AtNode, NodeKind, ServerTimes } from './quorum/node-store.js';
 import type { RedisKeys } from './redis-keys.js';
 import { ReplicatedKind } from './replicas/replicated-kind.js';
 import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
@@ -57,7 +61,10 @@ export interface RedisStoreOptions {
  * RedisLockModule.forRoot({ store: new RedisStore({ redis: 'redis://localhost:6379' }) });
  */
 export class RedisStore implements LockStore {
-  readonly kinds: AllKindStores;
+  readonly name = 'Redis';
+  readonly lease = EXPIRING;
+  readonly commandTimeoutMs: number;
+  readonly kinds: AllNodeKinds;
   /** Address that the store connects to. */
   readonly address: RedisAddress;
   readonly semaphores: SemaphoreStore;
@@ -66,6 +73,7 @@ export class RedisStore implements LockStore {
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
   private readonly starting = new StartingClients();
+  private readonly hosts = new StoreHosts();
   private readonly minReplicas: number;
   /** Connections that {@link diagnose} opened. */
   private readonly checks = new Set<RedisTopology>();
@@ -84,6 +92,7 @@ export class RedisStore implements LockStore {
     checkNames(given, 'RedisStore', OPTION_NAMES);
     const { redis, commandTimeoutMs, replicas, shardedPubSub } = given;
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
+    this.commandTimeoutMs = timeoutMs;
     const waited = resolveReplicas(replicas, timeoutMs);
     this.minReplicas = waited?.min ?? 0;
     const { topology, keys, warning } = topologyOf(redis, {
@@ -96,6 +105,9 @@ export class RedisStore implements LockStore {
       starting: this.starting,
     });
     this.topology = topology;
+    // A new connection may lead to another server (a promoted replica), or to the same one without its data.
+    topology.onAgain = () => this.hosts.atRisk();
+    topology.onWarning = (warning) => this.hosts.warn(warning);
     this.notTaken = warning;
     this.keys = keys;
     this.address = topology.address;
@@ -148,6 +160,14 @@ export class RedisStore implements LockStore {
     );
   }
 
+  /** Connects to nothing yet: a server that cannot be reached does not matter before the first lock. */
+  open(host: StoreHost): Promise<void> {
+    this.hosts.add(host);
+    if (host.starting) this.starting.begin(host.starting);
+    if (this.notTaken) host.warn(this.notTaken);
+    return Promise.resolve();
+  }
+
   /** Returns the server's uptime and clock. INFO counts whole seconds, of which the last may not be over. */
   async serverTimes(): Promise<ServerTimes> {
     if (this.topology.hasSlots) {
@@ -171,7 +191,7 @@ export class RedisStore implements LockStore {
    *
    * @throws {LockConfigurationError} when the Redis user lacks rights for wait queues, unless `noQueue`
    */
-  async diagnose({ noQueue = false } = {}): Promise<readonly string[]> {
+  async diagnose({ noQueue = false }: AtNode = {}): Promise<readonly string[]> {
     // The store's own connections do not keep the process alive while its app starts.
     const check = this.topology.duplicate();
     if (check) this.checks.add(check);
@@ -209,23 +229,6 @@ export class RedisStore implements LockStore {
     ].filter(isText);
   }
 
-  /**
-   * Calls the listener for each new connection. It may lead to another server (a promoted replica), or to the same one
-   * without its data. So the core checks its holds there.
-   */
-  onRisk(listener: (finalKey?: string) => void): void {
-    this.topology.onAgain = () => listener();
-  }
-
-  startsWithApp(isNeeded: () => boolean): () => void {
-    return this.starting.begin(isNeeded);
-  }
-
-  onWarning(listener: (warning: string) => void): void {
-    this.topology.onWarning = listener;
-    if (this.notTaken) listener(this.notTaken);
-  }
-
   close(): Promise<void> {
     for (const check of this.checks) check.close();
     this.topology.close();
@@ -257,9 +260,9 @@ const SEMAPHORE_METHODS = ['take', 'set', 'add', 'free', 'drain', 'remove'] as c
 const LATCH_METHODS = ['set', 'countDown', 'count', 'remove'] as const;
 
 const mapKinds = (
-  kinds: AllKindStores,
-  as: <C extends Claim>(kind: KindStore<C>) => KindStore<C>,
-): AllKindStores => ({
+  kinds: AllNodeKinds,
+  as: <C extends Claim>(kind: NodeKind<C>) => NodeKind<C>,
+): AllNodeKinds => ({
   exclusive: as(kinds.exclusive),
   fair: as(kinds.fair),
   permit: as(kinds.permit),

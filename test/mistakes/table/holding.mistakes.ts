@@ -122,7 +122,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.win',
-        find: 'this.accept(reply, this.sentAt,',
+        find: 'this.accept(reply, reply.since ?? this.sentAt,',
         replace: 'this.accept(reply, core.runtime.now(),',
       },
     ],

@@ -67,12 +67,12 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.takeGrant',
-        find: 'this.accept(outcome, entry.queuedAt,',
+        find: 'this.accept(outcome, outcome.since ?? entry.queuedAt,',
         replace: 'this.accept(outcome, core.runtime.now(),',
       },
       {
-        in: 'Contention.isCertain',
-        find: 'queuedAt + validForMs - core.runtime.now() >= validForMs / 2',
+        in: 'OwnEntry.isCertain',
+        find: 'since + validForMs - now >= validForMs / 2',
         replace: 'true',
       },
     ],
@@ -302,8 +302,8 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     name: 'a grant for another lease than the caller wants taken without a question',
     edits: [
       {
-        in: 'Contention.isCertain',
-        find: 'if (wanted.watchdogMs === undefined || wanted.watchdogMs !== watchdogMs) return false;',
+        in: 'OwnEntry.isCertain',
+        find: 'if (watchdogMs === undefined || watchdogMs !== this.watchdogMs) return false;',
         replace: '',
       },
     ],

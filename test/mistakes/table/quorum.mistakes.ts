@@ -67,7 +67,7 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     edits: [
       {
         in: 'Hold.constructor',
-        find: 'this.certainUntil = sentAt + validForMs;',
+        find: 'this.certainUntil = sentAt + this.lengthOf(validForMs);',
         replace: 'this.certainUntil = grantedAt + validForMs;',
       },
     ],

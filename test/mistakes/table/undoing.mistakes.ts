@@ -14,7 +14,7 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'StoreRequests.acquireFailed',
-        find: 'this.undo.begin({ claim, uncertain: failure, until: this.runtime.now() + mayLastMs(claim) });',
+        find: 'this.undo.begin({ claim, uncertain: failure, until: this.mayLastUntil(claim) });',
         replace: '{}',
       },
     ],

@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import { resolveOptions } from '../../../lib/redis-lock.options.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { PLACES } from './places.js';
 import { expectRefusal, messageOf, outcomeOf } from './refusal.js';
 
@@ -59,4 +61,34 @@ it.each(ADVICE)('%s with %o says "%s"', async (title, options, text) => {
   const outcome = await outcomeOf(() => place.give({ ...place.needs, ...options } as never));
   expectRefusal(outcome, Object.keys(options)[0]!);
   expect(messageOf(outcome)).toContain(text);
+});
+
+const peekMany = (): Promise<readonly number[]> => Promise.resolve([]);
+const polled = (poll: object): object => ({
+  ...{ acquire: peekMany, extendMany: peekMany, release: peekMany },
+  traits: { poll },
+});
+
+/** A store that lacks some members, and the first of them as the error names it. */
+const LACKING: readonly (readonly [missing: string, members: object])[] = [
+  ['name', { name: undefined }],
+  ['lease', { lease: { type: 'forever' } }],
+  ['commandTimeoutMs', { commandTimeoutMs: '500' }],
+  ['open', { open: undefined }],
+  ['kinds', { kinds: {} }],
+  ['kinds.exclusive.acquire', { kinds: { exclusive: {} } }],
+  ['kinds.exclusive.peekMany', { kinds: { exclusive: polled({ minMs: 5, maxMs: 50, liveMaxMs: 250 }) } }],
+  ['kinds.exclusive.traits.poll.maxMs', { kinds: { exclusive: { ...polled({ minMs: 5 }), peekMany } } }],
+];
+
+it.each(LACKING)('a store without %s is refused, and the error names it', (missing, members) => {
+  const store = Object.create(new MemoryStore(), Object.getOwnPropertyDescriptors(members)) as MemoryStore;
+  expect(() => resolveOptions({ store })).toThrow(` but is an object without ${missing}.`);
+});
+
+it('a store needs no method that its kinds may leave out', () => {
+  const { acquire, extendMany, release } = new MemoryStore().kinds.exclusive;
+  const kinds = { exclusive: { acquire, extendMany, release } };
+  const store = Object.create(new MemoryStore(), { kinds: { value: kinds } }) as MemoryStore;
+  expect(resolveOptions({ store }).store).toBe(store);
 });

@@ -1,4 +1,5 @@
 import type fc from 'fast-check';
+import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { KindStore, KindStores, LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { KeyState } from '../../../lib/core/seam/reply.js';
@@ -26,6 +27,9 @@ class Channel {
 
 /** A memory store that is far away: requests, answers and hints are on their way for as long as the scheduler likes. */
 export class SlowStore implements LockStore {
+  readonly name = 'The slow store';
+  readonly lease = EXPIRING;
+  readonly commandTimeoutMs = 1_000;
   readonly kinds: KindStores;
   private readonly store: MemoryStore;
   private readonly requests: Channel;
@@ -45,6 +49,10 @@ export class SlowStore implements LockStore {
     this.wakeUps = new Channel(scheduler, `hint to ${name}`);
     const kinds = Object.entries(this.store.kinds) as [LockKind, KindStore][];
     this.kinds = Object.fromEntries(kinds.map(([kind, near]) => [kind, this.far(near)]));
+  }
+
+  open(): Promise<void> {
+    return Promise.resolve();
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
@@ -71,7 +79,7 @@ export class SlowStore implements LockStore {
       watch: (claim, { notified, failed }) => {
         let open = true;
         const later = (): void => this.wakeUps.send('hint', () => (open ? notified() : undefined));
-        const watch = kind.watch(claim, { notified: later, failed });
+        const watch = kind.watch!(claim, { notified: later, failed });
         return {
           get live() {
             return watch.live;

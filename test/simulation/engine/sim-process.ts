@@ -2,7 +2,7 @@ import type { EventOf, EventType } from '../../checker/history.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { Agenda, Appointment } from './agenda.js';
 import type { Chronicle } from './chronicle.js';
-import type { Random } from './random.js';
+import { Random } from './random.js';
 
 /** An event of this process; when and where are added. */
 type Own<T extends EventType> = T extends EventType ? Omit<EventOf<T>, 'at' | 'process'> : never;
@@ -45,6 +45,8 @@ export class SimProcess implements Runtime {
   onFreeze: () => void = () => undefined;
   /** Something ran since the last time somebody looked. */
   touched = false;
+  /** Where the library takes chance from. */
+  dice = new Random(`dice of ${this.name}`);
   private busyUntil = 0;
   private steps = 0;
   private ids = 0;
@@ -56,7 +58,7 @@ export class SimProcess implements Runtime {
     readonly name: string,
     private readonly agenda: Agenda,
     private readonly chronicle: Chronicle,
-    private readonly random: Random,
+    private readonly timing: Random,
     /** How fast its clock runs. */
     private readonly rate: number,
     /** A deliberate mistake: leases measured with the wall clock. */
@@ -92,7 +94,7 @@ export class SimProcess implements Runtime {
   }
 
   setTimer(action: () => void, ms: number): unknown {
-    const wanted = Math.max(1, Math.trunc(ms)) / this.rate + this.random.between(EARLIEST_MS, LATEST_MS);
+    const wanted = Math.max(1, Math.trunc(ms)) / this.rate + this.timing.between(EARLIEST_MS, LATEST_MS);
     const timer = this.agenda.at(this.at + Math.max(0.05, wanted), () => {
       this.receive(TIMER, () => {
         if (!this.timers.delete(timer)) return;
@@ -124,6 +126,10 @@ export class SimProcess implements Runtime {
   /** As in earnest, a UUID of version 8: stores and servers look at its form. */
   newId(): string {
     return `${this.idPrefix}-0000-8000-8000-${(++this.ids).toString(16).padStart(12, '0')}`;
+  }
+
+  random(): number {
+    return this.dice.next();
   }
 
   sleep(ms: number): Promise<void> {
@@ -218,7 +224,7 @@ export class SimProcess implements Runtime {
       });
       const [job] = this.backlog.splice(first, 1);
       this.run(job!.action);
-      while (job!.from && this.backlog[first]?.from === job!.from && this.random.chance(0.8)) {
+      while (job!.from && this.backlog[first]?.from === job!.from && this.timing.chance(0.8)) {
         this.run(this.backlog.splice(first, 1)[0]!.action);
       }
     }

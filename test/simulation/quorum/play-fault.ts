@@ -1,5 +1,5 @@
 import type { LockManager } from '../../../lib/core/lock-manager.js';
-import type { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import type { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { SimProcess } from '../engine/sim-process.js';
 import type { NodeLink } from './node-link.js';

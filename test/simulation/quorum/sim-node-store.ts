@@ -1,21 +1,19 @@
 import type { Claim, ClaimOf } from '../../../lib/core/seam/claim.js';
+import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
-import type {
-  KindStore,
-  KindStores,
-  LockStore,
-  ReleaseOptions,
-  ServerTimes,
-  Watch,
-  WatchListener,
-} from '../../../lib/core/seam/lock-store.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
+import type { StoreHost } from '../../../lib/core/seam/store-host.js';
+import type { NodeKind, NodeStore, ServerTimes } from '../../../lib/stores/redis/quorum/node-store.js';
 import type { AcquireReply, KeyState } from '../../../lib/core/seam/reply.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { NodeLink } from './node-link.js';
 
 /** The store that a process has on one node: what the Redis store does, on a link. */
-export class SimNodeStore implements LockStore {
-  readonly kinds: KindStores;
+export class SimNodeStore implements NodeStore {
+  readonly name = 'The node';
+  readonly lease = EXPIRING;
+  readonly commandTimeoutMs = 1_000;
+  readonly kinds: NodeStore['kinds'];
   /** Its process has been told what the clock of the node says. */
   knowsClock = false;
   private readonly watches = new Set<{
@@ -41,7 +39,7 @@ export class SimNodeStore implements LockStore {
     };
   }
 
-  private kind<K extends LockKind>(name: K): KindStore<ClaimOf<K>> {
+  private kind<K extends LockKind>(name: K): NodeKind<ClaimOf<K>> {
     const { link } = this;
     const space = () => link.node.space;
     return {
@@ -67,8 +65,9 @@ export class SimNodeStore implements LockStore {
     };
   }
 
-  onRisk(listener: () => void): void {
-    this.risk = listener;
+  open({ atRisk }: StoreHost): Promise<void> {
+    this.risk = atRisk;
+    return Promise.resolve();
   }
 
   async serverTimes(): Promise<ServerTimes> {

@@ -1,5 +1,5 @@
 import type { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
-import type { ServerTimes } from '../../../lib/core/seam/lock-store.js';
+import type { ServerTimes } from '../../../lib/stores/redis/quorum/node-store.js';
 import type { Agenda } from '../engine/agenda.js';
 
 /** 2026, so that tokens look like tokens. */

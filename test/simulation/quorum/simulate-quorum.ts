@@ -4,7 +4,7 @@ import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
-import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle } from '../engine/chronicle.js';
 import { Random } from '../engine/random.js';
@@ -59,8 +59,7 @@ export const simulateQuorum = async (
   agenda.onRest = () => witness.look();
   const onUnhandled = (reason: unknown): void => witness.report('unhandled', String(reason));
   process.on('unhandledRejection', onUnhandled);
-  const { random: realRandom } = Math;
-  Math.random = () => chance.next();
+  for (const { process: its } of machines) its.dice = chance;
   let running = 0;
   const report = (code: string): void => void reported.set(code, (reported.get(code) ?? 0) + 1);
   try {
@@ -99,7 +98,6 @@ export const simulateQuorum = async (
       if (space.size.holds > 0) witness.report('leftovers', `${name} has holds`);
   } finally {
     process.off('unhandledRejection', onUnhandled);
-    Math.random = realRandom;
   }
   return { broken: witness.broken, grants: witness.grants, reported };
 };

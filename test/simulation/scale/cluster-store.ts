@@ -1,3 +1,4 @@
+import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { RedisCluster } from '../../../lib/stores/redis/cluster/redis-cluster.js';
 import { textOfAddress, type NodeAddress } from '../../../lib/stores/redis/cluster/slots.js';
@@ -52,6 +53,10 @@ export const ofCluster: MakeStore = (runtime, connect) => {
     throw new Error('not needed here');
   };
   const store: LockStore = {
+    name: 'Redis',
+    lease: EXPIRING,
+    commandTimeoutMs: TIMEOUT_MS,
+    open: () => Promise.resolve(),
     kinds: { exclusive },
     inspect: unused,
     forceUnlock: unused,

@@ -14,7 +14,9 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../../lib/core/seam/reply.js';
+import { EXPIRING, type LeaseModel } from '../../../lib/core/seam/lease-model.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { StoreHost } from '../../../lib/core/seam/store-host.js';
 import { settled } from './virtual-runtime.js';
 
 interface Replies {
@@ -72,12 +74,14 @@ export class ScriptedWatch implements Watch {
   }
 }
 
+/** A grant with as many tokens as any claim asks for. */
 export const granted = (token = 1, validForMs = 30_000): AcquireReply => ({
   status: 'granted',
   validForMs,
   token,
+  tokens: 64,
 });
-/** A grant with tokens for so many leases: without it there are as many as were asked for. */
+/** A grant with tokens for so many leases. */
 export const grantedFor = (leases: number, token = 1): AcquireReply => ({
   status: 'granted',
   validForMs: 30_000,
@@ -102,6 +106,11 @@ const about = (finalKey: string): Claim => ({
 
 /** A store without a will of its own: every request waits until the test answers it. */
 export class ScriptedStore implements LockStore, KindStore {
+  readonly name = 'The scripted store';
+  readonly lease: LeaseModel = EXPIRING;
+  readonly commandTimeoutMs = 1_000;
+  /** The service that has opened it. */
+  host: StoreHost | undefined;
   /** Whichever kind is asked for: the test sees it in the claim. */
   readonly kinds: KindStores = { exclusive: this, fair: this, permit: this, read: this, write: this };
   /** All requests ever sent, oldest first. */
@@ -109,6 +118,11 @@ export class ScriptedStore implements LockStore, KindStore {
   readonly watches: ScriptedWatch[] = [];
   private readonly pending: Request[] = [];
   closed = false;
+
+  open(host: StoreHost): Promise<void> {
+    this.host = host;
+    return Promise.resolve();
+  }
 
   acquire(claim: Claim): Promise<AcquireReply> {
     return this.send('acquire', [claim]);
@@ -146,7 +160,7 @@ export class ScriptedStore implements LockStore, KindStore {
   }
 
   /** Requests that wait for their answer. */
-  get open(): readonly Request[] {
+  get unanswered(): readonly Request[] {
     return this.pending;
   }
 

@@ -43,6 +43,11 @@ export class VirtualRuntime implements Runtime {
     return `id-${(this.ids += 1)}`;
   }
 
+  /** The middle: pauses with jitter are as long as without. */
+  random(): number {
+    return 0.5;
+  }
+
   /** When the timers that are set fall due, soonest first. */
   get due(): readonly number[] {
     return [...this.timers].map(({ dueAt }) => dueAt).sort((a, b) => a - b);

@@ -27,6 +27,7 @@ export class ManualClock {
       clearTimer: (timer) => this.clearTimer(timer as Timer | undefined),
       soon: (action) => void setImmediate(action),
       newId: () => `${prefix}-${(this.ids += 1)}`,
+      random: () => 0.5,
     };
   }
 

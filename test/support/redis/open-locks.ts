@@ -3,7 +3,8 @@ import type { LockEvents } from '../../../lib/core/lock-events.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
-import { storeOf } from '../../../lib/store-of-options.js';
+import * as redisStores from '../../../lib/redis/index.js';
+import { storeOn } from '../../../lib/store-of-options.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 
@@ -42,7 +43,7 @@ export const openLocks = (
   const log: string[] = [];
   const say = (line: string) => void log.push(line);
   // Of one server, unless the test asks for a quorum.
-  const store = storeOf(resolved) as RedisStore;
+  const store = storeOn(redisStores, resolved) as RedisStore;
   const manager = new LockManager(store, settings, { log: say, warn: say }, runtime);
   const locks = new LockService(manager, options.context);
   const seen = new Map<EventName, unknown[]>(EVENTS.map((name) => [name, []]));

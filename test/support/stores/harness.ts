@@ -95,7 +95,7 @@ export class WakeUpCounter {
   /** @param on a claim, or the key of an exclusive one. */
   constructor(store: FullStore, on: string | Claim, onWakeUp?: () => void) {
     const claim = typeof on === 'string' ? claimFor(on) : on;
-    this.watch = storeOf(store, claim).watch(claim, {
+    this.watch = storeOf(store, claim).watch!(claim, {
       notified: () => {
         this.count += 1;
         onWakeUp?.();
@@ -180,8 +180,10 @@ export interface ContractContext {
 
 /** How a store differs from others. */
 export interface StoreTraits extends Partial<Pick<ContractContext, 'hasWaitQueue' | 'severalNodes'>> {
-  /** The kinds that it has; one that has all of them has semaphores and latches, too. */
+  /** The kinds that it has; default: all. */
   readonly kinds?: readonly LockKind[];
+  /** Whether it has semaphores and latches; default: true. */
+  readonly hasObjects?: boolean;
 }
 
 /** Who has the key, the first of them; null when nobody has it. */

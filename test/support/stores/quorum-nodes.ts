@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
-import type { KindStore, KindStores, LockStore, ServerTimes } from '../../../lib/core/seam/lock-store.js';
+import type { StoreHost } from '../../../lib/core/seam/store-host.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { QuorumStore, type QuorumStoreOptions } from '../../../lib/stores/quorum/quorum.store.js';
+import type {
+  NodeKind,
+  NodeStore as StoreOfNode,
+  ServerTimes,
+} from '../../../lib/stores/redis/quorum/node-store.js';
+import { QuorumStore, type QuorumStoreOptions } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { VirtualRuntime } from '../core/virtual-runtime.js';
+import { storeHost } from './store-host.js';
 
 /** How long a server of these tests has been up when they begin, in ms. */
 const LONG_AGO_MS = 24 * 3_600_000;
@@ -41,7 +48,7 @@ export class NodeServer {
   }
 
   /** A store on it, as a process has one. */
-  connect(): LockStore {
+  connect(): StoreOfNode {
     return new NodeStore(this);
   }
 
@@ -121,8 +128,11 @@ export class NodeServer {
 }
 
 /** The store of one process on such a server. */
-class NodeStore implements LockStore {
-  readonly kinds: KindStores;
+class NodeStore implements StoreOfNode {
+  readonly name = 'The node';
+  readonly lease = EXPIRING;
+  readonly commandTimeoutMs = 1_000;
+  readonly kinds: StoreOfNode['kinds'];
   private readonly stores = new WeakMap<MemorySpace, MemoryStore>();
 
   constructor(private readonly server: NodeServer) {
@@ -138,9 +148,9 @@ class NodeStore implements LockStore {
     return store;
   }
 
-  private kind(name: LockKind): KindStore {
+  private kind(name: LockKind): NodeKind {
     const { server } = this;
-    const own = (): KindStore => this.store.kinds[name];
+    const own = (): NodeKind => this.store.kinds[name];
     return {
       acquire: (claim: Claim) => server.acquire(claim.owner, () => own().acquire(claim)),
       extendMany: (claims: readonly Claim[]) => server.send('extend', () => own().extendMany(claims)),
@@ -156,8 +166,9 @@ class NodeStore implements LockStore {
     };
   }
 
-  onRisk(listener: () => void): void {
-    this.server.onConnectedAgain(listener);
+  open({ atRisk }: StoreHost): Promise<void> {
+    this.server.onConnectedAgain(atRisk);
+    return Promise.resolve();
   }
 
   serverTimes(): Promise<ServerTimes> {
@@ -187,12 +198,18 @@ export const threeNodes = (options: Partial<QuorumStoreOptions> = {}) => {
   const runtime = new VirtualRuntime();
   const servers = [0, 1, 2].map(() => new NodeServer(runtime));
   const warnings: string[] = [];
+  const risks: (string | undefined)[] = [];
   const store = new QuorumStore({
     nodes: servers.map((server) => server.connect()),
     names: ['a', 'b', 'c'],
     runtime,
     ...options,
   });
-  store.onWarning((warning) => warnings.push(warning));
-  return { runtime, servers, store, warnings };
+  const host = storeHost({
+    runtime,
+    warn: (warning) => warnings.push(warning),
+    atRisk: (key) => risks.push(key),
+  });
+  void store.open(host);
+  return { runtime, servers, store, warnings, risks };
 };

@@ -1,7 +1,8 @@
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
+import { storeHost } from './store-host.js';
 import type { FullStore, StoreHarness } from './harness.js';
 
 /** How far apart the clocks of the nodes are, in µs: each gives other tokens. */
@@ -23,7 +24,8 @@ export function quorumHarness(): Promise<StoreHarness> {
     entriesExpire: false,
     connect: () => {
       const nodes = spaces.map((space) => new MemoryStore({ shared: space }));
-      return Promise.resolve(new QuorumStore({ nodes, runtime }) as unknown as FullStore);
+      const store = new QuorumStore({ nodes, runtime });
+      return store.open(storeHost({ runtime })).then(() => store as unknown as FullStore);
     },
     pass: (ms) => {
       now += ms;

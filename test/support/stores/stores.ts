@@ -1,7 +1,7 @@
 import type { FullStore, MakeHarness, StoreTraits } from './harness.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { quorumHarness } from './quorum.harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
@@ -31,9 +31,14 @@ export const STORES: readonly StoreUnderContract[] = [
   },
   {
     name: 'QuorumStore',
-    folder: 'quorum',
+    folder: 'redis',
     makeHarness: quorumHarness,
-    traits: { hasWaitQueue: false, severalNodes: true, kinds: ['exclusive', 'read', 'write'] },
+    traits: {
+      hasWaitQueue: false,
+      severalNodes: true,
+      kinds: ['exclusive', 'read', 'write'],
+      hasObjects: false,
+    },
     open: () => new QuorumStore({ nodes: [new MemoryStore(), new MemoryStore()] }) as unknown as FullStore,
   },
 ];

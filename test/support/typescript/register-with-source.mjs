@@ -1,15 +1,17 @@
 // As register.mjs, but `nest-redis-lock` is the source in lib/, as it is in vitest: no build is needed.
+import { existsSync, readdirSync } from 'node:fs';
 import { register } from 'node:module';
 
 const source = (path) => new URL(`../../../lib/${path}`, import.meta.url).href;
+const subpaths = readdirSync(new URL('../../../lib/', import.meta.url)).filter((folder) =>
+  existsSync(new URL(source(`${folder}/index.ts`))),
+);
 
 register('./hooks.mjs', import.meta.url, {
   data: {
     aliases: {
       'nest-redis-lock': source('index.ts'),
-      'nest-redis-lock/redis': source('redis/index.ts'),
-      'nest-redis-lock/store': source('store/index.ts'),
-      'nest-redis-lock/testing': source('testing/index.ts'),
+      ...Object.fromEntries(subpaths.map((name) => [`nest-redis-lock/${name}`, source(`${name}/index.ts`)])),
     },
   },
 });

@@ -68,7 +68,7 @@ describe('a taken key', () => {
   it('is listened for, and asked for again as soon as that can be heard', async () => {
     const caller = acquire();
     await store.next('acquire').reply(taken());
-    expect([watchOf().key, store.open.length]).toEqual(['k', 0]);
+    expect([watchOf().key, store.unanswered.length]).toEqual(['k', 0]);
     await watchOf().becomeLive();
     await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
@@ -91,7 +91,7 @@ describe('a taken key', () => {
     // The holder releases between our question and its answer; the message overtakes the answer.
     await watchOf().wake();
     await store.next('acquire').reply(taken(30_000));
-    expect(store.open, 'asks again at once').toHaveLength(1);
+    expect(store.unanswered, 'asks again at once').toHaveLength(1);
   });
 
   it('there is no polling: one question when it can be heard, one for each message', async () => {
@@ -112,7 +112,7 @@ describe('a taken key', () => {
     await watchOf().becomeLive();
     await store.next('acquire').reply(taken(800));
     await runtime.pass(800);
-    expect(store.open).toHaveLength(0);
+    expect(store.unanswered).toHaveLength(0);
     await runtime.pass(1);
     await store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');
@@ -151,7 +151,7 @@ describe('a taken key', () => {
     await runtime.pass(900);
     await store.next('acquire').reply(taken(100));
     await runtime.pass(1);
-    expect(store.open.map(({ name }) => name)).toEqual(['acquire']);
+    expect(store.unanswered.map(({ name }) => name)).toEqual(['acquire']);
   });
 
   it("is the caller's when it became free in the last moment of the wait", async () => {
@@ -276,10 +276,10 @@ describe('a store that fails', () => {
     acquire({ leaseMs: 700, ...options });
     await store.next('acquire').fail(unknown());
     let lastSentAt = 0;
-    while (store.open.length > 0) {
+    while (store.unanswered.length > 0) {
       lastSentAt = runtime.now();
       await store.next('release').fail(unknown());
-      for (let ms = 0; ms < 1_000 && store.open.length === 0; ms += 10) await runtime.pass(10);
+      for (let ms = 0; ms < 1_000 && store.unanswered.length === 0; ms += 10) await runtime.pass(10);
     }
     expect(lastSentAt).toBe(1_000 + lastsMs);
     expect(core.manager.usage.undoing).toBe(0);
@@ -323,7 +323,7 @@ describe('a store that fails', () => {
   it('and asks for it until the wait is over: that is a failure, not "taken"', async () => {
     const caller = acquire({ waitMs: 120 });
     while (caller.state === 'pending') {
-      if (store.open.length > 0) await store.next('acquire').fail(transient());
+      if (store.unanswered.length > 0) await store.next('acquire').fail(transient());
       await runtime.pass(10);
     }
     expect(caller.error).toBeInstanceOf(LockStoreError);
@@ -364,13 +364,13 @@ describe('a store that fails', () => {
   it('a caller whose grant meets a forced unlock at the same moment requests again, or is notified of the loss', async () => {
     const patient = acquire();
     const forcing = watched(core.manager.forceUnlock('k'));
-    const [requested, forced] = [...store.open] as [Request<'acquire'>, Request<'forceUnlock'>];
+    const [requested, forced] = [...store.unanswered] as [Request<'acquire'>, Request<'forceUnlock'>];
     void requested.reply(granted(1));
     await forced.reply(true);
     expect(forcing.value).toBe(true);
     // Whichever reply is read first: no caller believes in the hold that is gone.
-    while (store.open.length > 0) {
-      if (store.open[0]!.name === 'release') await store.next('release').reply(notHeld);
+    while (store.unanswered.length > 0) {
+      if (store.unanswered[0]!.name === 'release') await store.next('release').reply(notHeld);
       else await store.next('acquire').reply(granted(2));
     }
     if (patient.state === 'rejected') expect(patient.error).toMatchObject({ code: 'LOCK_LOST' });
@@ -465,7 +465,7 @@ describe('after a release that others heard', () => {
     const next = acquire();
     void holder.value!.release();
     await settled();
-    expect(store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
+    expect(store.unanswered.map(({ name }) => name)).toEqual(['release', 'acquire']);
     await store.next('release').reply(released(true));
     await store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);

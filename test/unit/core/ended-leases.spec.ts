@@ -56,7 +56,7 @@ describe('a nested lease', () => {
         message: expect.stringContaining('after the release') as string,
       });
     }
-    expect([core.store.open.length, outer.remainingMs()]).toEqual([0, 30_000]);
+    expect([core.store.unanswered.length, outer.remainingMs()]).toEqual([0, 30_000]);
   });
 
   it('is over when its section is, while the outer one goes on', async () => {
@@ -113,7 +113,7 @@ describe('a lease whose time is over', () => {
     );
     await settled();
     expect(outcome.error).toBeInstanceOf(LockLostError);
-    expect([lease.lost, core.store.open.length]).toEqual([true, 0]);
+    expect([lease.lost, core.store.unanswered.length]).toEqual([true, 0]);
   });
 
   it('lets the one in who waited inside it no more than those who come', async () => {
@@ -152,7 +152,7 @@ describe('verify', () => {
     const verified = watched(lease.verify());
     await core.store.next('extend').reply([{ status: 'lost' }]);
     expect([verified.value, lease.lost, await lease.verify()]).toEqual([false, true, false]);
-    expect(core.store.open).toHaveLength(0);
+    expect(core.store.unanswered).toHaveLength(0);
   });
 
   it('rejects when the store cannot be asked, which says nothing of the lease', async () => {
@@ -298,8 +298,9 @@ describe('the end of a lease', () => {
         core.runtime.jump(1_000);
       }),
     );
-    while (core.store.open.length > 0) {
-      if (core.store.open[0]!.name === 'acquire') await core.store.next('acquire').reply(granted(1, 1_000));
+    while (core.store.unanswered.length > 0) {
+      if (core.store.unanswered[0]!.name === 'acquire')
+        await core.store.next('acquire').reply(granted(1, 1_000));
       else await core.store.next('release').reply(notHeld);
     }
     expect([outcome.state, core.manager.usage.leases]).toEqual(['fulfilled', 0]);
@@ -377,7 +378,7 @@ describe('a nested section that runs in the lease around it', () => {
       ),
     );
     expect(await innermost).toBe('in');
-    expect([core.manager.usage.leases, core.store.open.length]).toEqual([1, 0]);
+    expect([core.manager.usage.leases, core.store.unanswered.length]).toEqual([1, 0]);
   });
 });
 

@@ -29,7 +29,7 @@ const begin = (on: ScriptedStore = new QueueStore()): void => {
   woken = [];
   const log = new Log();
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
-  keeper = new EntryKeeper(new StoreRequests(store, runtime, health), runtime);
+  keeper = new EntryKeeper(new StoreRequests(store, runtime, health, { begin: () => undefined }), runtime);
 };
 
 beforeEach(() => begin());
@@ -71,7 +71,7 @@ describe('the keeper of places', () => {
     expect(runtime.due).toHaveLength(1);
     for (let second = 0; second < 3; second++) {
       await runtime.pass(999);
-      expect(store.open).toEqual([]);
+      expect(store.unanswered).toEqual([]);
       await runtime.pass(1);
       expect(next().claims).toHaveLength(10);
       expect(runtime.due).toHaveLength(1);
@@ -107,7 +107,7 @@ describe('the keeper of places', () => {
     expect(livesFor(next())).toEqual(new Set([8_000]));
     await next().reply([]);
     await runtime.pass(1_999);
-    expect(store.open).toEqual([]);
+    expect(store.unanswered).toEqual([]);
     await runtime.pass(1);
     expect(next().claims).toHaveLength(20_000);
   });
@@ -120,7 +120,7 @@ describe('the keeper of places', () => {
     expect(livesFor(next())).toEqual(new Set([6_500]));
     await next().reply([stillQueued(10)]);
     await runtime.pass(1_499);
-    expect(store.open).toEqual([]);
+    expect(store.unanswered).toEqual([]);
     await runtime.pass(1);
     expect(livesFor(next())).toEqual(new Set([5_000]));
   });

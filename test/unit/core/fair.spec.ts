@@ -40,7 +40,7 @@ describe('callers for a fair lock', () => {
     const { store, take, manager } = fairLocks();
     const callers = [take(), take(), take({ waitMs: 0 })];
     await settled();
-    expect(store.open.map(({ name }) => name)).toEqual(['acquire', 'acquire', 'acquire']);
+    expect(store.unanswered.map(({ name }) => name)).toEqual(['acquire', 'acquire', 'acquire']);
     const owners = store.sent.map(({ claim }) => claim.owner);
     expect(owners.map((owner) => /:fair:\d+$/.test(owner))).toEqual([true, true, true]);
     expect(new Set(owners).size).toBe(3);
@@ -92,7 +92,7 @@ describe('callers for a fair lock', () => {
     const { store, runtime, caller } = await oneQueued();
     await runtime.pass(1_000);
     await store.next('keep').reply([stillQueued(1)]);
-    expect(store.open).toEqual([]);
+    expect(store.unanswered).toEqual([]);
     await runtime.pass(1_000);
     await store.next('keep').reply([stillQueued(0, 0)]);
     await runtime.pass(1);
@@ -174,11 +174,11 @@ describe('callers for a fair lock', () => {
     let requestCount = 0;
     for (; manager.usage.undoing > 0 && requestCount < 1_000; requestCount += 1) {
       await runtime.pass(1_000);
-      if (store.open.length > 0) await store.next('release').fail(unknown());
+      if (store.unanswered.length > 0) await store.next('release').fail(unknown());
     }
     expect(requestCount).toBeGreaterThan(10);
     expect(requestCount).toBeLessThan(1_000);
-    expect(store.open).toEqual([]);
+    expect(store.unanswered).toEqual([]);
   });
 
   it('whose question was certainly not done leave their place', async () => {
@@ -186,7 +186,7 @@ describe('callers for a fair lock', () => {
     await store.watching[0]!.wake();
     await store.next('acquire').fail(notExecuted());
     expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
-    expect([left, store.open]).toEqual([[undefined], []]);
+    expect([left, store.unanswered]).toEqual([[undefined], []]);
   });
 
   it('wait behind each other in numbers that maxWaiters bounds', async () => {
@@ -236,7 +236,7 @@ describe('callers for a fair lock', () => {
     await settled();
     const forced = manager.forceUnlock('k');
     await settled();
-    const [requested, forcing] = store.open;
+    const [requested, forcing] = store.unanswered;
     await forcing!.reply(true);
     await forced;
     await requested!.reply(granted());
@@ -276,7 +276,7 @@ describe('the keeper of places', () => {
     await store.next('acquire').reply(queued(newEntry().entry));
     await store.next('acquire').reply(queued(newEntry().entry));
     await runtime.pass(1_000);
-    expect(store.open.map(({ name, claims }) => [name, claims.map(({ kind }) => kind)])).toEqual([
+    expect(store.unanswered.map(({ name, claims }) => [name, claims.map(({ kind }) => kind)])).toEqual([
       ['keep', ['fair']],
       ['keep', ['exclusive']],
     ]);

@@ -44,7 +44,7 @@ const crowd = (waiting: number, options: Partial<LockCall> = {}, reply?: Acquire
   );
 
 const requests = (): string[] => core.store.sent.map(({ name }) => name);
-const open = (): string[] => core.store.open.map(({ name }) => name);
+const open = (): string[] => core.store.unanswered.map(({ name }) => name);
 
 beforeEach(() => begin());
 
@@ -170,7 +170,7 @@ describe('a hold whose lease is over', () => {
     const request = core.store.next('acquire');
     expect(request.claim.tokens).toBe(2);
     await request.reply(granted(50));
-    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.tokens])).toEqual([
+    expect(core.store.unanswered.map(({ claim }) => [claim.leaseMs, claim.tokens])).toEqual([
       [5_000, 1],
       [5_000, 1],
     ]);
@@ -367,7 +367,7 @@ describe('on its way to the next caller', () => {
     await settled();
     expect(open()).toEqual(['release', 'acquire']);
     const { owner } = lease.parts[0]!.hold.claim;
-    expect(core.store.open.map(({ claim }) => claim.owner === owner)).toEqual([true, false]);
+    expect(core.store.unanswered.map(({ claim }) => claim.owner === owner)).toEqual([true, false]);
     await core.store.next('release').reply(released());
     await core.store.next('acquire').reply(granted(500));
     expect(second!.value!.fencingToken).toBe(500);

@@ -58,7 +58,7 @@ beforeEach(() => {
   log = new Log();
   count = 0;
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
-  keeper = new LeaseKeeper(new StoreRequests(store, runtime, health), runtime);
+  keeper = new LeaseKeeper(new StoreRequests(store, runtime, health, { begin: () => undefined }), runtime);
 });
 
 describe('renewal', () => {
@@ -82,11 +82,11 @@ describe('renewal', () => {
   it('asks for each kind by itself: what one is told does not wait for the other', async () => {
     const [lock, permit] = [kept(), kept({ permit: true })];
     await runtime.pass(PERIOD_MS);
-    expect(store.open.map(({ claims }) => claims.map(({ kind }) => kind))).toEqual([
+    expect(store.unanswered.map(({ claims }) => claims.map(({ kind }) => kind))).toEqual([
       ['exclusive'],
       ['permit'],
     ]);
-    const [ofLocks, ofPermits] = store.open as readonly Request<'extend'>[];
+    const [ofLocks, ofPermits] = store.unanswered as readonly Request<'extend'>[];
     await ofPermits!.reply([{ status: 'lost' }]);
     expect([lock.state, permit.state]).toEqual(['held', 'lost']);
     await ofLocks!.reply([held()]);
@@ -196,7 +196,7 @@ describe('a renewal that fails', () => {
     await runtime.pass(PERIOD_MS);
     let tries = 0;
     while (one.state === 'held') {
-      if (store.open.length > 0) {
+      if (store.unanswered.length > 0) {
         tries += 1;
         await renewal().fail(unknown());
       }
@@ -216,7 +216,7 @@ describe('a renewal that fails', () => {
     await renewal().reply([held()]);
     expect(one.state).toBe('held');
     await runtime.pass(RETRY_MS * 3);
-    expect(store.open, 'no more retries').toHaveLength(0);
+    expect(store.unanswered, 'no more retries').toHaveLength(0);
   });
 
   it('for one key only retries that key; its neighbours are renewed', async () => {
@@ -400,9 +400,9 @@ describe('a doubt that a store tells of', () => {
     const first = renewal();
     keeper.lookAt(one.claim.finalKey);
     await settled();
-    expect(store.open).toHaveLength(1);
+    expect(store.unanswered).toHaveLength(1);
     await first.reply([held()]);
-    expect(store.open).toHaveLength(1);
+    expect(store.unanswered).toHaveLength(1);
     await renewal().reply([{ status: 'lost' }]);
     expect(one.lossReason).toBe('refused');
   });

@@ -297,8 +297,10 @@ describe('waiting for a latch', () => {
 describe('objects without a holder', () => {
   it('are refused by name where the store has none', () => {
     const { manager } = coreUnderTest();
-    expect(() => manager.semaphore('pool')).toThrow('This store cannot keep semaphores.');
-    expect(() => manager.countDownLatch('import')).toThrow('This store cannot keep countdown latches.');
+    expect(() => manager.semaphore('pool')).toThrow('The scripted store cannot keep semaphores.');
+    expect(() => manager.countDownLatch('import')).toThrow(
+      'The scripted store cannot keep countdown latches.',
+    );
   });
 
   it('keep no caller waiting in tests without locks', async () => {

@@ -47,20 +47,20 @@ const waits = async (options: Partial<LockCall> = {}, key = 'k'): Promise<Watche
   return caller;
 };
 
-const requests = (): readonly string[] => core.store.open.map(({ name }) => name);
+const requests = (): readonly string[] => core.store.unanswered.map(({ name }) => name);
 
 /** All that is asked from now on fails, for so long. */
 const failsFor = async (ms: number, failure = passing()): Promise<void> => {
   for (let passed = 0; passed < ms; passed += 10) {
-    for (const request of [...core.store.open]) await request.fail(failure);
+    for (const request of [...core.store.unanswered]) await request.fail(failure);
     await core.runtime.pass(10);
   }
-  for (const request of [...core.store.open]) await request.fail(failure);
+  for (const request of [...core.store.unanswered]) await request.fail(failure);
 };
 
 /** Lets time pass until something is asked. */
 const untilRequested = async (): Promise<void> => {
-  for (let ms = 0; ms < 1_000 && core.store.open.length === 0; ms += 5) await core.runtime.pass(5);
+  for (let ms = 0; ms < 1_000 && core.store.unanswered.length === 0; ms += 5) await core.runtime.pass(5);
 };
 
 beforeEach(() => open());
@@ -336,7 +336,7 @@ describe('an outage for many keys', () => {
     expect(requests().length).toBeLessThanOrEqual(64);
     const startedAt = core.runtime.now();
     while (callers.some(({ state }) => state === 'pending')) {
-      for (const request of [...core.store.open]) {
+      for (const request of [...core.store.unanswered]) {
         if (request.name === 'inspect') await request.reply(null);
         else await request.reply(granted());
       }
@@ -370,7 +370,7 @@ describe('a place in line', () => {
     await failsFor(5_000, passing('no answer', 'unknown'));
     expect([caller.state, core.store.count('acquire'), left]).toEqual(['pending', 1, []]);
     await untilRequested();
-    for (const request of [...core.store.open]) {
+    for (const request of [...core.store.unanswered]) {
       expect(request.claim.owner).toBe(owner);
       await request.reply([stillQueued()]);
     }
@@ -386,7 +386,7 @@ describe('a place in line', () => {
     await core.runtime.pass(1_000);
     await failsFor(2_000);
     await untilRequested();
-    for (const request of [...core.store.open]) await request.reply([{ status: 'gone' }]);
+    for (const request of [...core.store.unanswered]) await request.reply([{ status: 'gone' }]);
     expect(core.store.next('acquire').claim.owner).not.toBe(owner);
     await core.store.next('acquire').reply(granted());
     expect(caller.state).toBe('fulfilled');

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
-import { beginBatch } from '../../../lib/core/acquire/hand-off-batch.js';
-import { Hold, type HoldEndListener } from '../../../lib/core/lease/hold.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
@@ -10,13 +8,6 @@ import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched, type Watched } from '../../support/core/core-under-test.js';
 import { granted, notExecuted, released, ScriptedStore, taken } from '../../support/core/scripted-store.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
-
-const NO_LISTENER: HoldEndListener = {
-  handOff: () => false,
-  releaseSent: () => undefined,
-  releaseOver: () => undefined,
-  leave: () => undefined,
-};
 
 const GRANT = { status: 'granted', validForMs: 30_000 } as const;
 
@@ -40,7 +31,7 @@ describe('permits', () => {
     const { store, take, manager } = permits();
     const callers = [take(), take(), take('k', { waitMs: 0 })];
     await settled();
-    expect(store.open).toHaveLength(3);
+    expect(store.unanswered).toHaveLength(3);
     for (const caller of callers) {
       await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
@@ -59,7 +50,7 @@ describe('permits', () => {
     await settled();
     for (const [at, caller] of callers.entries()) {
       expect(callers.map(({ state }) => state === 'fulfilled').indexOf(false)).toBe(at);
-      expect(store.open.filter(({ name }) => name === 'acquire')).toHaveLength(1);
+      expect(store.unanswered.filter(({ name }) => name === 'acquire')).toHaveLength(1);
       await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
     }
@@ -70,7 +61,7 @@ describe('permits', () => {
     const [first, second, third] = [take(), take(), take()];
     await settled();
     await store.next('acquire').reply(GRANT);
-    expect([first.state, store.open.length], 'the third waits for what becomes of the second').toEqual([
+    expect([first.state, store.unanswered.length], 'the third waits for what becomes of the second').toEqual([
       'fulfilled',
       1,
     ]);
@@ -124,7 +115,7 @@ describe('permits', () => {
     const { store, take } = permits(2);
     const callers = [take(), take(), take()];
     await settled();
-    expect(store.open).toHaveLength(2);
+    expect(store.unanswered).toHaveLength(2);
     for (const caller of callers) {
       await store.next('acquire').reply(GRANT);
       expect(caller.state).toBe('fulfilled');
@@ -138,7 +129,7 @@ describe('permits', () => {
     await store.next('acquire').reply(taken());
     const tries = [take('k', { waitMs: 0 }), take('k', { waitMs: 0 })];
     await settled();
-    expect(store.open.filter(({ name }) => name === 'acquire')).toHaveLength(1);
+    expect(store.unanswered.filter(({ name }) => name === 'acquire')).toHaveLength(1);
     await store.next('acquire').reply(taken());
     expect([waiting, ...tries].map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected']);
   });
@@ -164,7 +155,7 @@ describe('permits', () => {
       const callers = [take(), take(), take('k', last)];
       await settled();
       await store.next('acquire').reply(GRANT);
-      const open = (): string[] => store.open.map(({ name }) => name);
+      const open = (): string[] => store.unanswered.map(({ name }) => name);
       while (open().includes('acquire')) await store.next('acquire').reply(TAKEN);
       await store.watching[0]!.becomeLive();
       await store.next('acquire').reply(TAKEN);
@@ -266,21 +257,20 @@ describe('permits', () => {
     await store.next('acquire').reply(taken());
     watched(first.value!.release());
     await settled();
-    expect(store.open.map(({ name, claim }) => [name, claim.owner])).toEqual([
+    expect(store.unanswered.map(({ name, claim }) => [name, claim.owner])).toEqual([
       ['release', first.value!.owner],
     ]);
   });
 
-  it('begin no hand-off batch, so that no other caller of this process gets one without a request', () => {
-    const granted = { token: undefined, grantedAt: 0, sentAt: 0, validForMs: 30_000 };
-    const of = (kind: 'exclusive' | 'permit'): Hold => {
-      const base = { finalKey: 'k', owner: 'o', leaseMs: 30_000, tokens: 0, waits: true };
-      const claim = kind === 'permit' ? { ...base, kind, of: 3 } : { ...base, kind };
-      const hold = new Hold('k', NO_LISTENER, claim, 30_000, granted);
-      beginBatch(hold, 4);
-      return hold;
-    };
-    expect([of('exclusive').batch?.leasesLeft, of('permit').batch]).toEqual([3, undefined]);
+  it('are not handed off: the next caller of this process gets one by a request', async () => {
+    const { store, manager, call } = permits();
+    const one = call({ kind: 'permit', permits: 1 });
+    const [first, second] = [watched(manager.acquire(['k'], one)), watched(manager.acquire(['k'], one))];
+    await settled();
+    await store.next('acquire').reply(GRANT);
+    watched(first.value!.release());
+    await settled();
+    expect([second.state, store.count('release')]).toEqual(['pending', 1]);
   });
 
   it('inside of one another are one more each, and a lock inside a permit is its own', async () => {
@@ -295,7 +285,7 @@ describe('permits', () => {
     );
     await settled();
     await store.next('acquire').reply(GRANT);
-    expect(store.open.filter(({ name }) => name === 'acquire').map(({ claim }) => claim.kind)).toEqual([
+    expect(store.unanswered.filter(({ name }) => name === 'acquire').map(({ claim }) => claim.kind)).toEqual([
       'permit',
       'exclusive',
     ]);
@@ -342,8 +332,8 @@ describe('permits', () => {
     await settled();
     expect(first.state).toBe('rejected');
     await requested.reply(GRANT);
-    expect(store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
-    expect(store.open.find(({ name }) => name === 'release')!.claim.owner).toBe(requested.claim.owner);
+    expect(store.unanswered.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
+    expect(store.unanswered.find(({ name }) => name === 'release')!.claim.owner).toBe(requested.claim.owner);
     expect(second.state).toBe('pending');
   });
 
@@ -368,7 +358,7 @@ describe('permits', () => {
     await settled();
     await store.next('acquire').reply(granted());
     await runtime.pass(10_000);
-    expect(store.open.map(({ name, claims }) => [name, ...claims.map(({ kind }) => kind)])).toEqual([
+    expect(store.unanswered.map(({ name, claims }) => [name, ...claims.map(({ kind }) => kind)])).toEqual([
       ['extend', 'permit'],
       ['extend', 'exclusive'],
     ]);
@@ -482,7 +472,7 @@ describe('permits', () => {
     await store.next('acquire').reply(GRANT);
     const forcing = watched(manager.forceUnlock('k'));
     const late = store.next('acquire');
-    await store.open.find(({ name }) => name === 'forceUnlock')!.reply(true);
+    await store.unanswered.find(({ name }) => name === 'forceUnlock')!.reply(true);
     await late.reply(GRANT);
     expect([forcing.value, contender.value!.lost]).toEqual([true, true]);
     expect(concurrent.state === 'fulfilled' && !concurrent.value!.lost).toBe(false);

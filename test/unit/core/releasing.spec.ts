@@ -113,9 +113,9 @@ describe('release', () => {
     const next = acquire();
     watched(lease.release());
     await settled();
-    expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
+    expect(core.store.unanswered.map(({ name }) => name)).toEqual(['release', 'acquire']);
     await core.store.next('release').fail(notExecuted());
-    expect(core.store.open.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
+    expect(core.store.unanswered.map(({ name }) => name).sort()).toEqual(['acquire', 'release']);
     await core.store.next('acquire').reply(granted(2));
     expect(next.value?.fencingToken).toBe(2);
   });
@@ -136,7 +136,7 @@ describe('a hold whose release fails', () => {
   const releasesFailFor = async (ms: number): Promise<void> => {
     const end = core.runtime.now() + ms;
     while (core.runtime.now() < end) {
-      while (core.store.open.length > 0) await core.store.next('release').fail(notExecuted());
+      while (core.store.unanswered.length > 0) await core.store.next('release').fail(notExecuted());
       await core.runtime.pass(10);
     }
   };
@@ -152,7 +152,7 @@ describe('a hold whose release fails', () => {
     await releasesFailFor(29_000);
     expect(core.manager.usage.undoing, '49,000').toBe(1);
     await core.runtime.pass(1_100);
-    if (core.store.open.length > 0) await core.store.next('release').reply(notHeld);
+    if (core.store.unanswered.length > 0) await core.store.next('release').reply(notHeld);
     expect(core.manager.usage.undoing).toBe(0);
   });
 
@@ -162,7 +162,7 @@ describe('a hold whose release fails', () => {
     await releasesFailFor(990);
     const before = core.store.count('release');
     await core.runtime.pass(10);
-    expect(core.store.count('release') + core.store.open.length).toBeGreaterThan(before);
+    expect(core.store.count('release') + core.store.unanswered.length).toBeGreaterThan(before);
   });
 });
 
@@ -276,7 +276,7 @@ describe('a section whose caller does not wait for its release', () => {
         })(),
       );
       await core.store.next('acquire').reply(granted());
-      expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
+      expect(core.store.unanswered.map(({ name }) => name)).toEqual(['release', 'acquire']);
       await core.store.next('release').reply(released());
       await core.store.next('acquire').reply(granted(2));
       await core.store.next('release').reply(released());
@@ -339,7 +339,7 @@ describe('a section whose caller does not wait for its release', () => {
     const work = watched(core.manager.withLock(['a', 'b'], core.call(behind), () => 'done'));
     for (let i = 0; i < 2; i++) await core.store.next('acquire').reply(granted());
     expect(work.value).toBe('done');
-    expect(core.store.open.map(({ name, claim }) => `${name} ${claim.finalKey}`)).toEqual([
+    expect(core.store.unanswered.map(({ name, claim }) => `${name} ${claim.finalKey}`)).toEqual([
       'release a',
       'release b',
     ]);
@@ -355,7 +355,7 @@ describe('a section whose caller does not wait for its release', () => {
       nested = section(() => go.promise, behind);
     }, behind);
     await core.store.next('acquire').reply(granted());
-    expect([work.state, core.store.open]).toEqual(['pending', []]);
+    expect([work.state, core.store.unanswered]).toEqual(['pending', []]);
     go.resolve();
     await settled();
     expect([work.state, nested.state]).toEqual(['fulfilled', 'fulfilled']);
@@ -387,7 +387,7 @@ describe('holdAtLeastMs', () => {
     expect([work.value, events]).toEqual(['done', ['released k']]);
     nothingLeft();
     await core.runtime.pass(60_000);
-    expect(core.store.open).toHaveLength(0);
+    expect(core.store.unanswered).toHaveLength(0);
   });
 
   it('belongs to the hold: a release by hand leaves it, too, and so does one of the lease around a nested call', async () => {
@@ -493,7 +493,7 @@ describe('forceUnlock', () => {
     const unlocking = watched(core.manager.forceUnlock('k'));
     await core.runtime.pass(1);
     const caller = acquire();
-    const [force, requested] = core.store.open;
+    const [force, requested] = core.store.unanswered;
     // Both answers come in one piece, as they do from one connection.
     await Promise.all([requested!.reply(granted(2)), force!.reply(true)]);
     expect([unlocking.value, caller.value?.lost]).toEqual([true, false]);
@@ -530,7 +530,7 @@ describe('extend', () => {
     const renewal = core.store.next('extend');
     await core.runtime.pass(1);
     watched(lease.extend(120_000));
-    await core.store.open.at(-1)!.reply([{ status: 'held', validForMs: 120_000 }]);
+    await core.store.unanswered.at(-1)!.reply([{ status: 'held', validForMs: 120_000 }]);
     await renewal.reply([{ status: 'held', validForMs: 30_000 }]);
     expect(lease.remainingMs()).toBe(120_000);
   });
@@ -588,7 +588,7 @@ describe('a lost holder', () => {
     work.resolve();
     await settled();
     expect(next.value?.lost, 'the end of the first is none of the second').toBe(false);
-    expect(core.store.open).toEqual([]);
+    expect(core.store.unanswered).toEqual([]);
   });
 
   it('can acquire the key again outside its section, in the queue like all other callers', async () => {

@@ -74,7 +74,7 @@ const TO_BE_TRIED_AGAIN: readonly Case[] = [
       acquire();
       const caller = acquire({ waitMs: 0 });
       await store.next('acquire').fail(notExecuted());
-      await store.open[0]?.fail(notExecuted());
+      await store.unanswered[0]?.fail(notExecuted());
       return caller.error;
     },
   ],

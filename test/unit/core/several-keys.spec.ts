@@ -25,12 +25,12 @@ describe('several keys', () => {
   it('are taken one after the other in the order of their code units, without duplicates', async () => {
     const caller = acquire(['b', 'Z', 'ä', 'b', 'a', 'a:1', 'a']);
     for (const key of ['Z', 'a', 'a:1', 'b', 'ä']) {
-      expect(core.store.open).toHaveLength(1);
+      expect(core.store.unanswered).toHaveLength(1);
       expect(core.store.next('acquire').claim.finalKey).toBe(key);
       await grantNext();
     }
     expect(caller.value?.keys).toEqual(['Z', 'a', 'a:1', 'b', 'ä']);
-    expect(core.store.open).toHaveLength(0);
+    expect(core.store.unanswered).toHaveLength(0);
   });
 
   it('each have their own token; asking for "the" token is an error', async () => {
@@ -49,7 +49,7 @@ describe('several keys', () => {
     await core.store.next('acquire').reply(taken());
     await core.runtime.pass(100);
     await core.store.next('acquire').reply(taken());
-    const releases = core.store.open.map(({ name, claim }) => `${name} ${claim.finalKey}`);
+    const releases = core.store.unanswered.map(({ name, claim }) => `${name} ${claim.finalKey}`);
     expect(releases).toEqual(['release b', 'release a']);
     await core.store.next('release').reply(released());
     await core.store.next('release').reply(released());
@@ -94,7 +94,7 @@ describe('several keys', () => {
     }
     await core.store.watching[0]!.wake();
     await grantNext(2);
-    const setting = core.store.open.filter(({ name }) => name === 'acquire');
+    const setting = core.store.unanswered.filter(({ name }) => name === 'acquire');
     expect(setting.map(({ claim }) => [claim.finalKey, claim.leaseMs])).toEqual([
       ['a', 500],
       ['b', 500],
@@ -117,7 +117,7 @@ describe('several keys', () => {
     await core.store.next('acquire').reply(granted());
     expect(core.store.next('acquire').claim.reacquires, 'a first request').toBeUndefined();
     await core.store.next('acquire').reply(granted());
-    expect(core.store.open.map(({ claim }) => [claim.leaseMs, claim.reacquires])).toEqual([
+    expect(core.store.unanswered.map(({ claim }) => [claim.leaseMs, claim.reacquires])).toEqual([
       [500, true],
       [500, true],
     ]);
@@ -147,7 +147,7 @@ describe('several keys', () => {
     await grantNext();
     await grantNext(3, 500);
     await core.store.next('acquire').fail(unknown());
-    for (let i = 0; i < 10 && core.store.open.length > 0; i += 1) {
+    for (let i = 0; i < 10 && core.store.unanswered.length > 0; i += 1) {
       await core.store.next('release').reply(released());
     }
     expect(caller.error).toBeInstanceOf(LockStoreError);
@@ -164,14 +164,14 @@ describe('several keys', () => {
     await core.runtime.pass(9_999);
     await grantNext();
     await core.runtime.pass(1);
-    expect(core.store.open.map(({ name }) => name)).toEqual(['acquire', 'acquire']);
+    expect(core.store.unanswered.map(({ name }) => name)).toEqual(['acquire', 'acquire']);
   });
 
   it('setting the lease re-creates a hold that was gone: it is given back, not left behind', async () => {
     const caller = acquire(['a', 'b'], { leaseMs: 500 });
     await grantNext();
     await core.runtime.pass(10_000);
-    const { open } = core.store;
+    const { unanswered: open } = core.store;
     expect(open.map(({ name }) => name)).toEqual(['acquire', 'extend']);
     await grantNext();
     // The renewal was sent first and is answered first: by then the hold was gone.
@@ -192,7 +192,7 @@ describe('several keys', () => {
     await core.runtime.pass(1_000);
     await grantNext();
     void caller.value!.release();
-    expect(core.store.open.map(({ keepForMs }) => keepForMs)).toEqual([45_000, 45_000]);
+    expect(core.store.unanswered.map(({ keepForMs }) => keepForMs)).toEqual([45_000, 45_000]);
   });
 
   it('an empty list is an error', async () => {

@@ -48,11 +48,11 @@ describe('the end of a lease that had extended a hold which others have', () => 
     expect(ends.map(({ state }) => state)).toEqual(ends.map(() => 'fulfilled'));
     await core.runtime.pass(1_000);
     expect(
-      core.store.open.map(({ name }) => name),
+      core.store.unanswered.map(({ name }) => name),
       'one timer tries again',
     ).toEqual(['release']);
     await core.store.next('release').reply({ wasHeld: true, othersWaiting: false });
     await core.runtime.pass(5_000);
-    expect(core.store.open).toEqual([]);
+    expect(core.store.unanswered).toEqual([]);
   });
 });

@@ -154,7 +154,7 @@ describe('shutdown', () => {
     expect([signal!.aborted, stopping.state]).toEqual([true, 'fulfilled']);
     expect((signal!.reason as Error).message).toContain('shutdownGraceMs');
     await core.runtime.pass(60_000);
-    expect(core.store.open, 'neither renewed nor released').toEqual([]);
+    expect(core.store.unanswered, 'neither renewed nor released').toEqual([]);
     work.resolve();
     await settled();
     await core.store.next('release').reply(released());

@@ -45,7 +45,7 @@ describe('undoing a claim', () => {
     for (let i = 0; i < 8; i += 1) {
       const failedAt = runtime.now();
       await release().fail(notExecuted());
-      while (store.open.length === 0) await runtime.pass(1);
+      while (store.unanswered.length === 0) await runtime.pass(1);
       pauses.push(runtime.now() - failedAt);
     }
     expect(pauses).toEqual([50, 100, 200, 400, 800, 1_000, 1_000, 1_000]);
@@ -56,7 +56,7 @@ describe('undoing a claim', () => {
     undo.begin({ claim, until });
     let lastAt = 0;
     while (undo.size > 0) {
-      if (store.open.length > 0) {
+      if (store.unanswered.length > 0) {
         lastAt = runtime.now();
         await release().fail(unknown());
       }
@@ -65,7 +65,7 @@ describe('undoing a claim', () => {
     expect(until - lastAt).toBeLessThanOrEqual(1_000);
     expect(runtime.now()).toBeLessThanOrEqual(until + 10);
     await runtime.pass(60_000);
-    expect(store.open).toEqual([]);
+    expect(store.unanswered).toEqual([]);
   });
 
   it('a failure that is none of the store is not repeated', async () => {

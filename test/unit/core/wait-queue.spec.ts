@@ -39,7 +39,7 @@ const notify = async (grant: Grant = GRANT): Promise<void> => {
   await settled();
 };
 
-const open = (): string[] => core.store.open.map(({ name }) => name);
+const open = (): string[] => core.store.unanswered.map(({ name }) => name);
 
 beforeEach(() => {
   core = coreUnderTest({}, new QueueStore());
@@ -163,7 +163,7 @@ describe('a grant by message', () => {
     const forcing = core.manager.forceUnlock('k');
     await core.runtime.pass(1);
     await notify();
-    const [forced, requested] = [...core.store.open] as [Request<'forceUnlock'>, Request<'acquire'>];
+    const [forced, requested] = [...core.store.unanswered] as [Request<'forceUnlock'>, Request<'acquire'>];
     expect([caller.state, requested.claim.reacquires]).toEqual(['pending', true]);
     // It has ended the hold before, and so brought about this one.
     await requested.reply(granted(9));
@@ -426,9 +426,9 @@ describe('a hold that was taken for a minimum time', () => {
     await core.runtime.pass(20);
     await core.store.next('acquire').reply(taken());
     expect([both.error, next.state]).toMatchObject([{ code: 'LOCK_TAKEN' }, 'pending']);
-    const release = core.store.open.find(({ name }) => name === 'release')!;
+    const release = core.store.unanswered.find(({ name }) => name === 'release')!;
     expect([release.claim.finalKey, release.keepForMs]).toEqual(['a', undefined]);
-    expect(core.store.open.map(({ name }) => name)).toEqual(['release', 'acquire']);
+    expect(core.store.unanswered.map(({ name }) => name)).toEqual(['release', 'acquire']);
   });
 
   it('is not that of a call without one, which passes on what it took for nothing', async () => {

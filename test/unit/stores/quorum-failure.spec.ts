@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { QuorumFailure } from '../../../lib/stores/quorum/quorum-failure.js';
-import { QuorumNode } from '../../../lib/stores/quorum/quorum-node.js';
-import { ScriptedStore } from '../../support/core/scripted-store.js';
+import { QuorumFailure } from '../../../lib/stores/redis/quorum/quorum-failure.js';
+import { QuorumNode } from '../../../lib/stores/redis/quorum/quorum-node.js';
+import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const down = new StoreFailure('connection refused', 'not-executed', { passing: true });
@@ -10,7 +10,7 @@ const wrong = new StoreFailure('wrong password', 'not-executed');
 
 const nodes = ['a', 'b', 'c'].map(
   (name) =>
-    new QuorumNode(name, new ScriptedStore(), {
+    new QuorumNode(name, new MemoryStore(), {
       runtime: new VirtualRuntime(),
       delayAfterStartMs: () => 0,
       sameAs: () => undefined,

@@ -4,14 +4,14 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import type { Claim, ReadClaim, WriteClaim } from '../../../lib/core/seam/claim.js';
-import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { QuorumStore } from '../../../lib/stores/quorum/quorum.store.js';
+import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 import { claimFor, expectGranted, expectTaken, WakeUpCounter, newKey } from '../../support/stores/harness.js';
 import { NodeServer } from '../../support/stores/quorum-nodes.js';
+import { storeHost } from '../../support/stores/store-host.js';
 
 const LEASE_MS = 10_000;
 
@@ -20,8 +20,11 @@ const quorumOf = (count: number) => {
   const runtime = new VirtualRuntime();
   const servers = Array.from({ length: count }, () => new NodeServer(runtime));
   const names = ['a', 'b', 'c', 'd', 'e'].slice(0, count);
-  const open = (): QuorumStore =>
-    new QuorumStore({ nodes: servers.map((server) => server.connect()), names, runtime });
+  const open = (): QuorumStore => {
+    const store = new QuorumStore({ nodes: servers.map((server) => server.connect()), names, runtime });
+    void store.open(storeHost({ runtime }));
+    return store;
+  };
   return { runtime, servers, open, store: open() };
 };
 
@@ -134,7 +137,9 @@ describe('a key is held', () => {
 
 describe('a grant without a holder is released', () => {
   it('where callers share the nodes among them, and they try again at different times', async () => {
-    const { servers, open, store } = quorumOf(3);
+    const { servers, open, store, runtime } = quorumOf(3);
+    let last = 0;
+    runtime.random = () => (last += 0.25);
     const key = newKey();
     await servers[0]!.connect().kinds.exclusive!.acquire(claim({ finalKey: key }));
     servers[1]!.isDown = true;
@@ -824,7 +829,7 @@ describe('what is asked of all nodes', () => {
   });
 
   it('names each node that warns of something', async () => {
-    const nodes = ['one', 'two'].map((warning): LockStore =>
+    const nodes = ['one', 'two'].map((warning) =>
       Object.assign(new MemoryStore(), { diagnose: () => Promise.resolve([warning]) }),
     );
     const broken = Object.assign(new MemoryStore(), { diagnose: () => Promise.reject(new Error('down')) });
@@ -843,6 +848,7 @@ describe('a quorum that cannot be meant is refused by name', () => {
     ['no list', {}, /nodes must be a list of stores/],
     ['no nodes', { nodes: [] }, /at least 2 nodes, better 3 or 5, but has 0/],
     ['one node', { nodes: [one] }, /at least 2 nodes/],
+    ['no stores', { nodes: [undefined, null] as never }, /nodes\[0\] must be a store that has locks/],
     ['the same store twice', { nodes: [one, new MemoryStore(), one] }, /the same store twice/],
   ])('%s', (_, options, message) => {
     const open = () => new QuorumStore(options as never);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { RequestedLeases } from '../../../lib/stores/quorum/requested-leases.js';
+import { RequestedLeases } from '../../../lib/stores/redis/quorum/requested-leases.js';
 
 const DAY_MS = 24 * 3_600_000;
 

@@ -9,7 +9,8 @@ it('a client that is connected already keeps the process alive only once its app
   const client = Object.assign(new EventEmitter(), { stream, options: {} });
   const clients = new StartingClients();
   clients.add(client as unknown as RedisLike);
-  const started = clients.begin(() => false);
+  let started = (): void => undefined;
+  clients.begin({ isNeeded: false, whenOver: (listener) => (started = listener) });
   expect(isRef).toBe(false);
   started();
   expect(isRef).toBe(true);

@@ -1,19 +1,21 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { resolveOptions } from '../../../lib/redis-lock.options.js';
-import { storeOf } from '../../../lib/store-of-options.js';
+import * as redisStores from '../../../lib/redis/index.js';
+import { storeOn } from '../../../lib/store-of-options.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
+import { storeHost } from '../../support/stores/store-host.js';
 import { resolveEndpoint } from '../../../lib/stores/redis/connection/redis-settings.js';
 
 const stores: LockStore[] = [];
 
 /** What a service with this `redis` warns of before it connects. */
 const warningsOf = (redis: RedisSource | readonly RedisSource[]): string[] => {
-  const store = storeOf(resolveOptions({ redis }));
+  const store = storeOn(redisStores, resolveOptions({ redis }));
   stores.push(store);
   const warnings: string[] = [];
-  store.onWarning?.((warning) => warnings.push(warning));
+  void store.open(storeHost({ warn: (warning) => warnings.push(warning) }));
   return warnings;
 };
 const named = (warnings: readonly string[]): string[] =>

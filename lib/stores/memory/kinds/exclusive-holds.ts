@@ -111,7 +111,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return { status: 'held', validForMs: leaseMs };
   }
 
-  /** See `KindStore.commit`. */
+  /** See `NodeKind.commit`. */
   commit(claim: OneOwnerClaim, token: number): boolean {
     if (this.find(claim.finalKey)?.owner !== claim.owner) return false;
     this.tokens.raise(claim, token);
@@ -160,7 +160,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     const token = tokens > 0 ? this.tokens.reserve(claim) : undefined;
     if (this.holds.size >= this.sweepAt) this.sweep();
     this.holds.set(finalKey, { kind, owner, since: now, leaseMs });
-    return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
+    return { status: 'granted', validForMs: leaseMs, ...(token !== undefined && { token, tokens }) };
   }
 
   /** Grants a key. For lack of a token, only an asking caller fails: the next owner gets that failure when it asks. */
@@ -188,10 +188,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
       const grant = this.tryTake(requested, now, claim.owner === requesting);
       if (!grant) return false;
       const waiting = queue!.length - 1;
-      if (
-        claim.owner === requesting ||
-        this.notifyOwner(claim.owner, { ...grant, ...(tokens > 0 && { tokens }), waiting })
-      ) {
+      if (claim.owner === requesting || this.notifyOwner(claim.owner, { ...grant, waiting })) {
         queue!.remove(claim.owner);
         this.queueOf(finalKey);
         return true;

@@ -27,7 +27,7 @@ export interface KindHolds<C extends Claim = Claim> {
   blocker?(finalKey: string): Blocker | undefined;
   /** See `KindStore.downgrade`. Only for a kind that downgrades to another one. */
   downgrade?(claim: C): ExtendReply;
-  /** See `KindStore.commit`. Only for a kind with tokens. */
+  /** See `NodeKind.commit`. Only for a kind with tokens. */
   commit?(claim: C, token: number): boolean;
   /** Refreshes a queue entry. Only for kinds with a wait queue. */
   keep?(claim: C): QueueEntryReply;

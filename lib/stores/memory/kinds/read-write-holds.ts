@@ -126,7 +126,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return { status: 'held', validForMs };
   }
 
-  /** See `KindStore.commit`. */
+  /** See `NodeKind.commit`. */
   commit(claim: ReadWriteClaim, token: number): boolean {
     const shared = this.find(claim.finalKey, this.clock.now());
     if (shared?.writer?.owner !== claim.owner) return false;
@@ -204,7 +204,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     else shared.readers.set(owner, { since: now, leaseMs });
     shared.queue.remove(owner);
     this.keys.set(finalKey, shared);
-    return { status: 'granted', validForMs: leaseMs, ...(token === undefined ? {} : { token }) };
+    return { status: 'granted', validForMs: leaseMs, ...(token !== undefined && { token, tokens }) };
   }
 
   private own({ writer, readers }: Shared, owner: string, now: number): Timed | undefined {

@@ -1,3 +1,4 @@
+import type { AppStart } from '../../../core/seam/store-host.js';
 import { socketOf, type RedisLike } from './redis-client.js';
 import { usesSentinels, type WithSentinelRetry } from './sentinels/sentinel-settings.js';
 
@@ -7,22 +8,19 @@ interface WithReconnectTimer {
 }
 
 /**
- * The clients of a store whose app has not started yet: see `LockStore.startsWithApp`. Neither their idle connections
+ * The clients of a store whose app has not started yet: see {@link AppStart}. Neither their idle connections
  * nor their attempts to reconnect keep the process alive.
  */
 export class StartingClients {
   /** Undefined once the app has started. ECMAScript-private: clients know the password. */
   #clients: Set<RedisLike> | undefined = new Set();
-  private isStarting = false;
-  private isNeeded: () => boolean = () => true;
+  private start: AppStart | undefined;
 
-  /** Begins the start of the app; the returned function ends it. See `LockStore.startsWithApp`. */
-  begin(isNeeded: () => boolean): () => void {
-    this.isStarting = true;
-    this.isNeeded = isNeeded;
+  begin(start: AppStart): void {
+    this.start = start;
+    start.whenOver(() => this.end());
     // Clients from a factory function may be connected already.
     for (const client of this.#clients ?? []) this.letGo(client);
-    return () => this.end();
   }
 
   /** Registers a new client. */
@@ -36,7 +34,7 @@ export class StartingClients {
   }
 
   private letGo(client: RedisLike): void {
-    if (!this.isStarting) return;
+    if (!this.start) return;
     this.#clients?.add(client);
     socketOf(client)?.unref?.();
     (client as WithReconnectTimer).reconnectTimeout?.unref?.();
@@ -45,7 +43,7 @@ export class StartingClients {
   private end(): void {
     const clients = this.#clients ?? [];
     this.#clients = undefined;
-    this.isStarting = false;
+    this.start = undefined;
     for (const client of clients) {
       socketOf(client)?.ref?.();
       (client as WithReconnectTimer).reconnectTimeout?.ref?.();
@@ -55,7 +53,6 @@ export class StartingClients {
   /** Ends the attempts to reach sentinels until the next request: their pauses keep the process alive. */
   private limitRetries(options: WithSentinelRetry): void {
     const { sentinelRetryStrategy: retry } = options;
-    options.sentinelRetryStrategy = (attempt) =>
-      this.isStarting && !this.isNeeded() ? null : retry?.(attempt);
+    options.sentinelRetryStrategy = (attempt) => (this.start?.isNeeded === false ? null : retry?.(attempt));
   }
 }

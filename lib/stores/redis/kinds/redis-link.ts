@@ -1,10 +1,10 @@
 import type { Runtime } from '../../../core/runtime.js';
 import type { Claim } from '../../../core/seam/claim.js';
-import type { KindStore } from '../../../core/seam/lock-store.js';
 import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { RedisSession } from '../connection/redis-session.js';
+import type { NodeKind } from '../quorum/node-store.js';
 import type { Commands } from '../connection/commands.js';
 import type { Channels, RedisTopology } from '../connection/redis-topology.js';
 import type { PartRun } from '../connection/script-batch.js';
@@ -21,7 +21,7 @@ interface Failed {
 const BATCH = 100;
 
 /** One kind of lock in Redis. */
-export interface RedisKind<C extends Claim> extends KindStore<C> {
+export interface RedisKind<C extends Claim> extends NodeKind<C> {
   /** Whether this process takes locks of the kind. Its Redis user may lack the rights for unused kinds. */
   readonly inUse: boolean;
   /** Returns the state of a key; see `LockStore.inspect`. Rejects for a lock of another kind as for a wrong type. */
@@ -94,7 +94,7 @@ export class RedisLink {
     return batches;
   }
 
-  /** Commits a fencing token; see `KindStore.commit`. `field` is the owner's field in the hold. */
+  /** Commits a fencing token; see `NodeKind.commit`. `field` is the owner's field in the hold. */
   commit(finalKey: string, field: string, token: number): Promise<boolean> {
     const { commands, keys } = this;
     const name = keys.name(finalKey);

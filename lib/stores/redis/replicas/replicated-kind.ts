@@ -1,7 +1,8 @@
 import type { Claim } from '../../../core/seam/claim.js';
-import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import type { QueueEntry } from '../../../core/seam/queue-entry.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../../core/seam/reply.js';
+import type { NodeKind } from '../quorum/node-store.js';
 import type { Replicas } from './replicas.js';
 
 /**
@@ -22,13 +23,13 @@ const unconfirmed = (entry: QueueEntry): QueueEntry => ({
  * A kind of lock whose holds count only once replicas have them: when they are acquired, renewed or downgraded.
  * Releases do not wait for replicas: a hold that comes back after a failover ends with its lease.
  */
-export class ReplicatedKind<C extends Claim> implements KindStore<C> {
+export class ReplicatedKind<C extends Claim> implements NodeKind<C> {
   readonly downgrade?: (claim: C) => Promise<ExtendReply>;
   readonly commit?: (claim: C, token: number) => Promise<boolean>;
   readonly refreshEntries?: (claims: readonly C[]) => Promise<readonly QueueEntryReply[]>;
 
   constructor(
-    private readonly kind: KindStore<C>,
+    private readonly kind: NodeKind<C>,
     private readonly replicas: Replicas,
   ) {
     if (kind.downgrade) this.downgrade = (claim) => this.downgradeAs(claim);

@@ -4,7 +4,7 @@ import { FENCED, UNFENCED, type Contender } from '../../contenders.js';
 import { compare, ownViolations } from '../../measure/compare.js';
 import { periodsOf } from '../../measure/periods.js';
 import { median } from '../../measure/statistics.js';
-import { majorityOf } from '../../../../lib/stores/quorum/quorum-call.js';
+import { majorityOf } from '../../../../lib/stores/redis/quorum/quorum-call.js';
 import { Opened } from '../../processes/opened.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
 import { connect } from '../../subjects/peer.js';

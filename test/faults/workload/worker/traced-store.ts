@@ -9,15 +9,10 @@ export class TracedStore extends RecordingStore {
   instance = '';
 
   constructor(
-    private readonly traced: LockStore,
+    traced: LockStore,
     private readonly recorder: Recorder,
   ) {
     super(traced, recorder.process, (event) => recorder.write(event));
-  }
-
-  /** After a promotion, and where a server may have forgotten, holds are looked for at once: as without a recorder. */
-  onRisk(listener: (finalKey?: string) => void): void {
-    this.traced.onRisk?.(listener);
   }
 
   protected override recorded(kind: KindStore): KindStore {

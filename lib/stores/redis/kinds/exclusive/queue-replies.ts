@@ -24,16 +24,16 @@ const queuePosition = ([, position, left, by]: RegExpExecArray, lookInMs: number
 /** Reply to an acquire. The store adds the queue entry to a queued claim. */
 export type QueueAcquire = Grant | Taken | ({ readonly status: 'queued' } & QueuePosition);
 
-export const readQueueAcquire = (reply: unknown, leaseMs: number, fenced: boolean): QueueAcquire => {
+export const readQueueAcquire = (reply: unknown, leaseMs: number, tokens: number): QueueAcquire => {
   // Most locks are free, and their answers have no parts.
-  if (typeof reply !== 'string' || !reply.includes(' ')) return readAcquire(reply, leaseMs, fenced);
+  if (typeof reply !== 'string' || !reply.includes(' ')) return readAcquire(reply, leaseMs, tokens);
   const queued = QUEUED.exec(reply);
   if (queued) return { status: 'queued', ...queuePosition(queued, FOREIGN_LOOK_MS) };
   const granted = GRANTED.exec(reply);
-  if (!granted) return readAcquire(reply, leaseMs, fenced);
-  const [, token, tokens, waiting] = granted;
-  const grant = readAcquire(token, leaseMs, fenced) as Grant;
-  return { ...grant, waiting: Number(waiting), ...(fenced && { tokens: Number(tokens) }) };
+  if (!granted) return readAcquire(reply, leaseMs, tokens);
+  const [, token, reserved, waiting] = granted;
+  const grant = readAcquire(token, leaseMs, tokens && Number(reserved)) as Grant;
+  return { ...grant, waiting: Number(waiting) };
 };
 
 const readEntry = (reply: unknown, wasKept: boolean | undefined): QueueEntryReply => {

@@ -13,6 +13,7 @@ import { isWrongType } from '../../connection/redis-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
+import type { AtNode } from '../../quorum/node-store.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { tokensRequested } from './entry-text.js';
 import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue } from './redis-queue.js';
@@ -90,15 +91,16 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     this.queue = new RedisQueue(link, leave);
   }
 
-  acquire(claim: ExclusiveClaim): Promise<AcquireReply> {
-    if (claim.noQueue) return this.acquirePlainly(claim);
+  acquire(claim: ExclusiveClaim & AtNode): Promise<AcquireReply> {
+    // The quorum itself lets others go first.
+    if (claim.noQueue) return this.sendAcquire(claim);
     return this.inQueue(
       (resolve, reject) => this.queue.acquire(claim, resolve, reject),
       () => this.acquirePlainly(claim),
     );
   }
 
-  release(claim: ExclusiveClaim, how: ReleaseOptions = {}): Promise<ReleaseReply> {
+  release(claim: ExclusiveClaim & AtNode, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (claim.noQueue) return this.releasePlainly(claim, how);
     // Before it waits for a connection, because no later attempt may be sent.
     this.queue.forget(claim.owner);
@@ -152,15 +154,16 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const fenced = claim.tokens > 0;
     const touched = fenced ? [name, keys.fence(name)] : [name];
     const args = [owner, leaseMs, tokensRequested(claim, claim.tokens)];
-    const read = (reply: unknown) => readAcquire(reply, leaseMs, fenced);
+    const read = (reply: unknown) => readAcquire(reply, leaseMs, claim.tokens);
     if (reacquires)
       return commands.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
     const batchKeys = fenced ? undefined : [name, name];
     return commands.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
   }
 
-  private releasePlainly({ finalKey, owner }: ExclusiveClaim, how: ReleaseOptions): Promise<ReleaseReply> {
+  private releasePlainly(claim: ExclusiveClaim & AtNode, how: ReleaseOptions): Promise<ReleaseReply> {
     const { link } = this;
+    const { finalKey, owner, noQueue } = claim;
     const { commands, keys, publish } = link;
     const { uncertain, keepForMs } = how;
     const name = keys.name(finalKey);
@@ -176,7 +179,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
         : commands.run(RELEASE.script, [name], [...args, keepForMs], read);
     const reply = link.releaseAfter(uncertain, finalKey, send);
-    return this.othersFirst.release(finalKey, reply, link.runtime);
+    return noQueue ? reply : this.othersFirst.release(finalKey, reply, link.runtime);
   }
 
   extendMany(claims: readonly ExclusiveClaim[]): Promise<readonly ExtendReply[]> {

@@ -269,7 +269,7 @@ export class RedisQueue {
     const { finalKey, owner, leaseMs, tokens, reacquires } = claim;
     const args = [owner, leaseMs, tokensRequested(claim, tokens), entry];
     const keys = this.names(finalKey);
-    const read = (reply: unknown): QueueAcquire => readQueueAcquire(reply, leaseMs, tokens > 0);
+    const read = (reply: unknown): QueueAcquire => readQueueAcquire(reply, leaseMs, tokens);
     if (reacquires) {
       commands.run(ACQUIRE.script, keys, [...args, publish], read).then(resolve, reject);
       return;

@@ -42,7 +42,8 @@ export const blocker = (
 
 const TAKEN = /^t (-?\d{1,19}) (\w+)$/;
 
-export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): AcquireReply => {
+/** @param tokens how many were asked for */
+export const readAcquire = (reply: unknown, leaseMs: number, tokens: number): AcquireReply => {
   if (isNumberOrNone(reply)) {
     return { status: 'taken', retryInMs: retryInMs(reply) };
   }
@@ -52,10 +53,10 @@ export const readAcquire = (reply: unknown, leaseMs: number, fenced: boolean): A
     if (!taken) throw impossible(reply);
     return { status: 'taken', ...blocker(Number(taken[1]), taken[2], FOREIGN_LOOK_MS) };
   }
-  if (!fenced) return { status: 'granted', validForMs: leaseMs, token: undefined };
+  if (tokens === 0) return { status: 'granted', validForMs: leaseMs };
   const token = Number(reply);
   if (token === 0 || !Number.isSafeInteger(token)) throw impossible(reply);
-  return { status: 'granted', validForMs: leaseMs, token };
+  return { status: 'granted', validForMs: leaseMs, token, tokens };
 };
 
 /** Reply of the scripts when another client's lock of another kind was in the hold: an intruder. */

@@ -25,7 +25,7 @@ export const readFairAcquire = (
   const isGrant = status === 1 && typeof first === 'string' && second === undefined;
   const isRefusal = status === 0 && isNumberOrNone(first);
   if ((!isGrant && !isRefusal) || more.length > 0) throw impossible(reply);
-  return { ...readAcquire(first, leaseMs, tokens > 0), ...anotherKind(second, reply) };
+  return { ...readAcquire(first, leaseMs, tokens), ...anotherKind(second, reply) };
 };
 
 const OTHER_KINDS = ['exclusive', 'read', 'write'] as const;

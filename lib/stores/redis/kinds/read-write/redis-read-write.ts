@@ -82,7 +82,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
             readReadAcquire(reply, leaseMs),
           )
         : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], [...args, requested], (reply) =>
-            readWriteAcquire(reply, leaseMs, tokens > 0),
+            readWriteAcquire(reply, leaseMs, tokens),
           );
     return reply.then((reply): AcquireReply => {
       if (reply.status !== 'queued') return reply;

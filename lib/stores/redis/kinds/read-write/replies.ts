@@ -41,13 +41,13 @@ const readReply = (reply: unknown, granted: (reply: string) => Grant | undefined
 export const readReadAcquire = (reply: unknown, leaseMs: number): ReadWriteReply =>
   readReply(reply, (text) => (text === 'granted' ? { status: 'granted', validForMs: leaseMs } : undefined));
 
-export const readWriteAcquire = (reply: unknown, leaseMs: number, fenced: boolean): ReadWriteReply =>
+export const readWriteAcquire = (reply: unknown, leaseMs: number, tokens: number): ReadWriteReply =>
   readReply(reply, (text) => {
     if (!/^\d{1,16}$/.test(text)) return undefined;
     const token = Number(text);
-    if (!fenced) return { status: 'granted', validForMs: leaseMs };
+    if (tokens === 0) return { status: 'granted', validForMs: leaseMs };
     return token > 0 && Number.isSafeInteger(token)
-      ? { status: 'granted', validForMs: leaseMs, token }
+      ? { status: 'granted', validForMs: leaseMs, token, tokens }
       : undefined;
   });
 

@@ -1,8 +1,8 @@
-import { CompactingMap } from '../../core/compacting.js';
-import type { Runtime } from '../../core/runtime.js';
-import { mayLastMs, type Claim } from '../../core/seam/claim.js';
-import type { AcquireReply } from '../../core/seam/reply.js';
-import type { StoreFailure } from '../../core/seam/store-failure.js';
+import { CompactingMap } from '../../../core/compacting.js';
+import type { Runtime } from '../../../core/runtime.js';
+import { mayLastMs, type Claim } from '../../../core/seam/claim.js';
+import type { AcquireReply } from '../../../core/seam/reply.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { QuorumCall } from './quorum-call.js';
 import { doubtOf, isNotExecuted } from './node-grants.js';
 import type { QuorumNode } from './quorum-node.js';

@@ -1,7 +1,8 @@
-import type { Claim } from '../../core/seam/claim.js';
-import type { Grant } from '../../core/seam/grant.js';
-import type { AcquireReply } from '../../core/seam/reply.js';
-import type { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Claim } from '../../../core/seam/claim.js';
+import type { Grant } from '../../../core/seam/grant.js';
+import type { AcquireReply } from '../../../core/seam/reply.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
+import type { AtNode } from './node-store.js';
 import type { QuorumCall, NodeReply } from './quorum-call.js';
 import type { QuorumNode } from './quorum-node.js';
 
@@ -30,10 +31,7 @@ export const doubtOf = (nodeReply: NodeReply<AcquireReply>): StoreFailure | unde
   nodeReply.status === 'failed' && !isNotExecuted(nodeReply.failure) ? nodeReply.failure : undefined;
 
 /** Returns the claim for one node. It must not be queued there: waiters wait for all nodes. */
-export const asNode = <C extends Claim>(claim: C, owner: string): C => ({
-  ...claim,
-  owner,
-  waits: false,
-  entry: undefined,
-  noQueue: true,
-});
+export const asNode = <C extends Claim>(claim: C, owner: string): C & AtNode => {
+  const requested = { ...claim, owner, waits: false, entryTerms: undefined };
+  return { ...requested, noQueue: true };
+};

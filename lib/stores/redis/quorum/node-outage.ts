@@ -1,4 +1,4 @@
-import { StoreFailure, textWithCause } from '../../core/seam/store-failure.js';
+import { StoreFailure, textWithCause } from '../../../core/seam/store-failure.js';
 import { inSeconds } from './in-seconds.js';
 
 /** Duration of an outage before it is logged, in ms: a restart or a new connection is not worth a line. */

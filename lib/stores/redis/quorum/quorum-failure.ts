@@ -1,5 +1,5 @@
-import { textOf } from '../../core/errors/describe.js';
-import { StoreFailure, type StoreOutcome } from '../../core/seam/store-failure.js';
+import { textOf } from '../../../core/errors/describe.js';
+import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
 /** The failure of a quorum call: too few nodes replied. `cause` is an `AggregateError` with those of the nodes. */

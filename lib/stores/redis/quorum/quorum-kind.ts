@@ -1,9 +1,9 @@
-import type { Orphan } from '../../core/lease/undo.js';
-import { mayLastMs, type Claim } from '../../core/seam/claim.js';
-import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
-import { OthersFirst } from '../../core/seam/others-first.js';
-import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
-import type { Grant } from '../../core/seam/grant.js';
+import type { Orphan } from '../../../core/lease/undo.js';
+import { mayLastMs, type Claim } from '../../../core/seam/claim.js';
+import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import { OthersFirst } from '../../../core/seam/others-first.js';
+import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../../core/seam/reply.js';
+import type { Grant } from '../../../core/seam/grant.js';
 import { QuorumCall, SILENT_NODES_MS, type NodeReply } from './quorum-call.js';
 import { commitTokens } from './commit-tokens.js';
 import { asNode, doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
@@ -101,7 +101,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     quorumCall: QuorumCall<AcquireReply>,
     grants: readonly NodeGrant[],
   ): AcquireReply | Promise<AcquireReply> {
-    if (claim.tokens === 0) return this.grantOf(requested, grants, undefined);
+    if (claim.tokens === 0) return this.grantOf(requested, grants);
     return commitTokens(this.host, requested, quorumCall).then((token) => {
       if (token === undefined) return this.refused(claim, requested, quorumCall);
       this.holds.committed(claim.owner, token + claim.tokens - 1);
@@ -109,7 +109,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     });
   }
 
-  private grantOf({ owner }: C, grants: readonly NodeGrant[], token: number | undefined): Grant {
+  private grantOf({ owner, tokens }: C, grants: readonly NodeGrant[], token?: number): Grant {
     const { majority } = this.host;
     const leftMs = reachedBy(
       majority,
@@ -118,7 +118,7 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     return {
       status: 'granted',
       validForMs: Math.max(0, withoutDrift(leftMs)),
-      ...(token !== undefined && { token }),
+      ...(token !== undefined && { token, tokens }),
       grantedBy: grants.map(({ node }) => node.name),
       owner,
     };
@@ -143,9 +143,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
 
   /** Returns when a majority of nodes may be free, in ms: after the shortest of the blocking holds. */
   private retryInMs(taken: readonly Taken[], splits: number): number {
-    const { nodes, majority } = this.host;
+    const { nodes, majority, runtime } = this.host;
     const rangeMs = SPLIT_MAX_MS * 2 ** Math.min(splits, SPLIT_DOUBLINGS);
-    const splitMs = SPLIT_MIN_MS + Math.random() * (rangeMs - SPLIT_MIN_MS);
+    const splitMs = SPLIT_MIN_MS + runtime.random() * (rangeMs - SPLIT_MIN_MS);
     // Perhaps no owner has a majority: by then the others have released what they got.
     if (taken.length < majority) return splitMs;
     const soonest = taken.map(({ retryInMs }) => retryInMs).sort((a, b) => a - b);

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../../core/runtime.js';
 import { QuorumCall, majorityOf } from './quorum-call.js';
 import { clockOff, type ClockSeen } from './clocks.js';
 import type { QuorumNode } from './quorum-node.js';

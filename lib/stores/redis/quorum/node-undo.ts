@@ -1,8 +1,8 @@
-import { Undo } from '../../core/lease/undo.js';
-import type { Runtime } from '../../core/runtime.js';
-import type { KindStore, LockStore } from '../../core/seam/lock-store.js';
-import type { StoreFailure } from '../../core/seam/store-failure.js';
+import { Undo } from '../../../core/lease/undo.js';
+import type { Runtime } from '../../../core/runtime.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { isOfNode } from './node-outage.js';
+import type { NodeStore } from './node-store.js';
 
 /** Time after a failed release in which the node gets no other one, in ms. */
 const REST_MS = 50;
@@ -13,7 +13,7 @@ const REST_MS = 50;
  *
  * There may be many, so a node that fails gets one release at a time. The others fail with it, or follow it.
  */
-export const nodeUndo = (store: LockStore, runtime: Runtime, isFailing: () => boolean): Undo => {
+export const nodeUndo = (store: NodeStore, runtime: Runtime, isFailing: () => boolean): Undo => {
   /** Failure of the node at the last release; undefined once it has replied to one. */
   let failure: StoreFailure | undefined;
   let failedAt = -Infinity;
@@ -23,8 +23,7 @@ export const nodeUndo = (store: LockStore, runtime: Runtime, isFailing: () => bo
     // Also the error of a bug concerns that release alone.
     if (trial) await trial.catch(() => undefined);
     if (failure && runtime.now() < failedAt + REST_MS) throw failure;
-    const kind: KindStore = store.kinds[claim.kind]!;
-    const sent = kind.release(claim, how);
+    const sent = store.kinds[claim.kind]!.release(claim, how);
     if (failure || isFailing()) trial ??= sent;
     try {
       await sent;

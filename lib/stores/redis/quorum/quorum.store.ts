@@ -1,10 +1,14 @@
-import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { checkMs, reading, invalidOption } from '../../core/settings/option-checks.js';
-import { isArray } from '../../core/errors/describe.js';
-import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import type { KindStores, LockStore } from '../../core/seam/lock-store.js';
-import type { Holder, KeyState } from '../../core/seam/reply.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
+import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
+import { checkMs, reading, invalidOption } from '../../../core/settings/option-checks.js';
+import { isArray } from '../../../core/errors/describe.js';
+import { systemRuntime, type Runtime } from '../../../core/runtime.js';
+import type { KindStores, LockStore } from '../../../core/seam/lock-store.js';
+import type { Holder, KeyState } from '../../../core/seam/reply.js';
+import { EXPIRING } from '../../../core/seam/lease-model.js';
+import { StoreHosts } from '../../../core/seam/store-hosts.js';
+import { StoreFailure } from '../../../core/seam/store-failure.js';
+import type { StoreHost } from '../../../core/seam/store-host.js';
+import type { NodeStore } from './node-store.js';
 import { RequestedLeases } from './requested-leases.js';
 import { QuorumCall, majorityOf, SILENT_NODES_MS } from './quorum-call.js';
 import { NodeClocks } from './node-clocks.js';
@@ -18,14 +22,14 @@ const DEFAULT_DELAY_MS = 30_000;
 
 /** Options of {@link QuorumStore}. */
 export interface QuorumStoreOptions {
-  /** At least two independent stores, each on a server of its own. The quorum closes them. */
-  readonly nodes: readonly LockStore[];
+  /** At least two independent stores, each on a server of its own: Redis stores, or stores in memory. The quorum closes them. */
+  readonly nodes: readonly NodeStore[];
   /** Names of the nodes in errors and in the log. Default: `node 1`, `node 2`, and so on. */
   readonly names?: readonly string[];
   /**
    * Time in ms during which a server counts as failed after its start, because it may have forgotten holds. 0: no such
    * time, for servers that keep everything on disk. Default: the longest lease that was requested here before the start
-   * and had not ended then, and at least `leastDelayMs`.
+   * and had not ended then, and at least `minDelayMs`.
    */
   readonly delayAfterRestartMs?: number | undefined;
   /** Minimum for the default of `delayAfterRestartMs`, in ms. Default: 30,000; the module passes its `watchdogMs`. */
@@ -47,6 +51,10 @@ export interface QuorumStoreOptions {
  * RedisLockModule.forRoot({ store: new QuorumStore({ nodes }) });
  */
 export class QuorumStore implements LockStore {
+  readonly name = 'The quorum';
+  readonly lease = EXPIRING;
+  /** The longest of the nodes. */
+  readonly commandTimeoutMs: number;
   readonly kinds: KindStores;
   private readonly nodes: readonly QuorumNode[];
   private readonly majority: number;
@@ -56,8 +64,8 @@ export class QuorumStore implements LockStore {
   private readonly requested = new RequestedLeases();
   /** The node that votes for a server, by the id of the server's run: the first node that was found to be it. */
   private readonly requestedNodes = new Map<string, QuorumNode>();
-  private onWarn: ((warning: string) => void) | undefined;
-  private onAtRisk: ((finalKey?: string) => void) | undefined;
+  private readonly hosts = new StoreHosts();
+  private opened: Promise<void> | undefined;
   private closed = false;
 
   constructor(options: QuorumStoreOptions) {
@@ -66,6 +74,7 @@ export class QuorumStore implements LockStore {
       () => ({ ...options }),
     );
     checkNodes(nodes);
+    this.commandTimeoutMs = Math.max(...nodes.map((store) => store.commandTimeoutMs));
     const delayMs = checkMs('delayAfterRestartMs', delayAfterRestartMs);
     const minMs = checkMs('minDelayMs', minDelayMs) ?? DEFAULT_DELAY_MS;
     const clock = runtime ?? systemRuntime();
@@ -80,7 +89,7 @@ export class QuorumStore implements LockStore {
       sameAs: (node: QuorumNode) => this.sameAs(node),
       hasEnoughWithoutFailing: () =>
         this.nodes.filter((node) => node.failing === undefined && !node.isDistrusted).length >= this.majority,
-      warn: (warning: string) => this.onWarn?.(warning),
+      warn: (warning: string) => this.hosts.warn(warning),
     };
     this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));
     this.majority = majorityOf(nodes.length);
@@ -92,17 +101,40 @@ export class QuorumStore implements LockStore {
       noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
       run: (work) => this.run(work),
     };
-    for (const node of this.nodes) {
-      node.store.onRisk?.((finalKey) => {
-        node.connectedAgain();
-        this.onAtRisk?.(finalKey);
-      });
-    }
     this.kinds = {
       exclusive: new QuorumKind(this.host, this.holds, false),
       read: new QuorumKind(this.host, this.holds, true),
       write: new QuorumKind(this.host, this.holds, true),
     };
+  }
+
+  open(host: StoreHost): Promise<void> {
+    this.hosts.add(host);
+    return (this.opened ??= this.openNodes(host));
+  }
+
+  /** Opens every node. A node that cannot be opened now counts as failed by its requests. */
+  private async openNodes(host: StoreHost): Promise<void> {
+    const { hosts } = this;
+    // A warning that several nodes give at once, about their options, is one warning.
+    const atOnce = new Map<string, string[]>();
+    let isAtOnce = true;
+    const opened = this.nodes.map((node) => {
+      const warn = (warning: string): void => {
+        if (isAtOnce) atOnce.set(warning, [...(atOnce.get(warning) ?? []), node.name]);
+        else hosts.warn(`${node.name}: ${warning}`);
+      };
+      const atRisk = (finalKey?: string): void => {
+        node.connectedAgain();
+        hosts.atRisk(finalKey);
+      };
+      return node.store.open({ ...host, warn, atRisk });
+    });
+    isAtOnce = false;
+    for (const [warning, names] of atOnce) hosts.warn(`${names.join(', ')}: ${warning}`);
+    for (const one of await Promise.allSettled(opened)) {
+      if (one.status === 'rejected' && !(one.reason instanceof StoreFailure)) throw one.reason;
+    }
   }
 
   checkKey(finalKey: string): void {
@@ -157,30 +189,6 @@ export class QuorumStore implements LockStore {
     });
   }
 
-  onRisk(listener: (finalKey?: string) => void): void {
-    this.onAtRisk = listener;
-  }
-
-  startsWithApp(isNeeded: () => boolean): () => void {
-    const started = this.nodes.map(({ store }) => store.startsWithApp?.(isNeeded));
-    return () => started.forEach((notify) => notify?.());
-  }
-
-  onWarning(listener: (warning: string) => void): void {
-    this.onWarn = listener;
-    // A warning that several nodes give at once, about their options, is one warning.
-    const atOnce = new Map<string, string[]>();
-    let isAtOnce = true;
-    for (const { name, store } of this.nodes) {
-      store.onWarning?.((warning) => {
-        if (isAtOnce) atOnce.set(warning, [...(atOnce.get(warning) ?? []), name]);
-        else listener(`${name}: ${warning}`);
-      });
-    }
-    isAtOnce = false;
-    for (const [warning, names] of atOnce) listener(`${names.join(', ')}: ${warning}`);
-  }
-
   async close(): Promise<void> {
     this.closed = true;
     await Promise.all(this.underWay);
@@ -191,7 +199,7 @@ export class QuorumStore implements LockStore {
 
   /** Asks every node, whether it counts or not. Resolves with the replies once a majority has replied. */
   private requestAll<T>(
-    request: (store: LockStore) => Promise<T>,
+    request: (store: NodeStore) => Promise<T>,
     outcome: 'not-executed' | 'unknown',
   ): Promise<T[]> {
     return this.run(async () => {
@@ -233,7 +241,7 @@ export class QuorumStore implements LockStore {
  */
 const checkNodes = (nodes: unknown): void => {
   if (!isArray(nodes)) invalidOption('nodes', 'a list of stores', nodes);
-  const stores = nodes as readonly LockStore[];
+  const stores = nodes as readonly NodeStore[];
   if (stores.length < 2) {
     throw new LockConfigurationError(
       `A quorum needs at least 2 nodes, better 3 or 5, but has ${stores.length}. For one server give its address by itself.`,
@@ -244,7 +252,7 @@ const checkNodes = (nodes: unknown): void => {
   }
   stores.forEach((store, i) => {
     for (const kind of ['exclusive', 'read', 'write'] as const) {
-      const of = store.kinds[kind];
+      const of = (store as Partial<NodeStore> | undefined)?.kinds?.[kind];
       if (!of) invalidOption(`nodes[${i}]`, `a store that has locks of the kind "${kind}"`, store);
       else if (kind !== 'read' && !of.commit)
         invalidOption(`nodes[${i}]`, 'a store whose kinds have "commit"', store);

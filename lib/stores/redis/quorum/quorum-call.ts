@@ -1,5 +1,5 @@
-import type { Runtime } from '../../core/runtime.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Runtime } from '../../../core/runtime.js';
+import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 
 export type NodeReply<T> =

@@ -1,6 +1,6 @@
-import type { Claim } from '../../core/seam/claim.js';
-import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
-import type { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Claim } from '../../../core/seam/claim.js';
+import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { QuorumFailure } from './quorum-failure.js';
 import type { QuorumHost } from './quorum-host.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
@@ -66,7 +66,7 @@ export class QuorumWatch implements Watch {
     // The other nodes may have nothing to report: their next notification is a new one.
     this.timer ??= host.runtime.setTimer(
       () => this.notify(() => false),
-      FEW_MIN_MS + Math.random() * (FEW_MAX_MS - FEW_MIN_MS),
+      FEW_MIN_MS + host.runtime.random() * (FEW_MAX_MS - FEW_MIN_MS),
       true,
     );
   }

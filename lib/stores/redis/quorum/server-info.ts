@@ -1,6 +1,6 @@
-import type { Runtime } from '../../core/runtime.js';
-import type { LockStore } from '../../core/seam/lock-store.js';
+import type { Runtime } from '../../../core/runtime.js';
 import type { ClockSeen } from './clocks.js';
+import type { NodeStore } from './node-store.js';
 
 /**
  * Maximum age of the server info, in ms. From `LOOK_AGAIN_MS` on it is refreshed beside a request, from `LOOK_FIRST_MS`
@@ -38,7 +38,7 @@ export class ServerInfo {
   private looking: Promise<void> | undefined;
 
   constructor(
-    private readonly store: LockStore,
+    private readonly store: NodeStore,
     private readonly runtime: Runtime,
   ) {}
 

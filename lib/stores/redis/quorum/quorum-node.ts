@@ -1,14 +1,14 @@
-import { textOf } from '../../core/errors/describe.js';
-import type { Undo } from '../../core/lease/undo.js';
-import type { Runtime } from '../../core/runtime.js';
-import type { LockKind } from '../../core/kinds/kinds.js';
-import type { Claim } from '../../core/seam/claim.js';
-import type { KindStore, LockStore } from '../../core/seam/lock-store.js';
-import type { AcquireReply } from '../../core/seam/reply.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
+import { textOf } from '../../../core/errors/describe.js';
+import type { Undo } from '../../../core/lease/undo.js';
+import type { Runtime } from '../../../core/runtime.js';
+import type { LockKind } from '../../../core/kinds/kinds.js';
+import type { Claim } from '../../../core/seam/claim.js';
+import type { AcquireReply } from '../../../core/seam/reply.js';
+import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { ClockSeen } from './clocks.js';
 import { inSeconds } from './in-seconds.js';
 import { NodeOutage } from './node-outage.js';
+import type { NodeKind, NodeStore } from './node-store.js';
 import { nodeUndo } from './node-undo.js';
 import { ServerInfo } from './server-info.js';
 
@@ -45,7 +45,7 @@ export class QuorumNode {
 
   constructor(
     readonly name: string,
-    readonly store: LockStore,
+    readonly store: NodeStore,
     private readonly host: NodeHost,
   ) {
     this.serverInfo = new ServerInfo(store, host.runtime);
@@ -180,7 +180,7 @@ export class QuorumNode {
       const since = Math.max(0, host.runtime.now() - seen.startedAt);
       return this.failure(
         outcome,
-        `its server was started ${inSeconds(since)} ago, and counts again ${at(restsForMs)} (delayAfterRestartMs)`,
+        `its server was started ${inSeconds(since)} ago, and counts again in ${inSeconds(restsForMs)} (delayAfterRestartMs)`,
         'restarted',
       );
     }
@@ -230,8 +230,5 @@ const known = async <T>(looked: Promise<T>, what: string): Promise<T> => {
   }
 };
 
-/** Formats a point in time, for people. */
-const at = (inMs: number): string => `at ${new Date(Date.now() + inMs).toISOString()}, in ${inSeconds(inMs)}`;
-
 /** Returns how a node keeps a kind. The constructor of the quorum rejects stores that lack it. */
-export const kindAt = (node: QuorumNode, kind: LockKind): KindStore => node.store.kinds[kind]!;
+export const kindAt = (node: QuorumNode, kind: LockKind): NodeKind => node.store.kinds[kind]!;

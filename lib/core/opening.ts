@@ -1,0 +1,68 @@
+import { textOf } from './errors/describe.js';
+import type { LockEventHub, LockLogger } from './lock-events.js';
+import type { LockStore } from './seam/lock-store.js';
+import { StoreFailure } from './seam/store-failure.js';
+import type { StoreHost } from './seam/store-host.js';
+
+interface OpeningHost {
+  readonly logger: LockLogger;
+  readonly events: LockEventHub;
+  /** Returns the service as its store sees it. */
+  storeHost(): StoreHost;
+}
+
+/** Opens the store of a service: when its app starts, or else with the first request. */
+export class Opening {
+  private opened: Promise<void> | undefined;
+  private storeHost: StoreHost | undefined;
+
+  constructor(
+    private readonly store: LockStore,
+    private readonly host: OpeningHost,
+  ) {}
+
+  /** Opens the store if that has not begun yet. Requests need not wait for it. */
+  begin(): void {
+    if (!this.opened) this.open().catch((error: unknown) => this.report(error));
+  }
+
+  /**
+   * Opens the store and logs its warnings. A store that cannot be reached does not stop the start: all that is done
+   * once more at the first lock.
+   *
+   * @throws {LockConfigurationError} when locks cannot work with this setup of the store
+   */
+  async checked(): Promise<void> {
+    try {
+      await this.check();
+    } catch (error) {
+      if (!(error instanceof StoreFailure)) throw error;
+      const stop = this.host.events.on('acquired', () => {
+        stop();
+        this.check().catch((failure: unknown) => this.report(failure));
+      });
+    }
+  }
+
+  private async check(): Promise<void> {
+    await this.open();
+    for (const warning of (await this.store.diagnose?.()) ?? []) this.host.logger.warn(warning);
+  }
+
+  /** A store that could not be reached is opened again by the next request. Any other error is final. */
+  private open(): Promise<void> {
+    return (this.opened ??= this.openStore().catch((error: unknown) => {
+      if (error instanceof StoreFailure) this.opened = undefined;
+      throw error;
+    }));
+  }
+
+  private async openStore(): Promise<void> {
+    await this.store.open((this.storeHost ??= this.host.storeHost()));
+  }
+
+  private report(error: unknown): void {
+    // Each request says by itself that the store cannot be reached.
+    if (!(error instanceof StoreFailure)) this.host.logger.warn(textOf(error));
+  }
+}

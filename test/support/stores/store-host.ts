@@ -1,0 +1,11 @@
+import { systemRuntime } from '../../../lib/core/runtime.js';
+import type { StoreHost } from '../../../lib/core/seam/store-host.js';
+
+/** A lock service as its store sees it, for tests of a store alone. */
+export const storeHost = (overrides: Partial<StoreHost> = {}): StoreHost => ({
+  runtime: systemRuntime(),
+  watchdogMs: 30_000,
+  warn: () => undefined,
+  atRisk: () => undefined,
+  ...overrides,
+});
