@@ -8,8 +8,8 @@ const MAX = 2 ** 31 - 1;
 
 const lab = useLab();
 
-const listening = (key: string, on: Lab = lab): Promise<unknown> =>
-  until(async () => (await on.channels()).includes(`redisson_sc:{lock:${key}}`), {
+const listening = (key: string): Promise<unknown> =>
+  until(async () => (await lab.channels()).includes(`redisson_sc:{lock:${key}}`), {
     what: `somebody listens for permits of ${key}`,
   });
 
@@ -114,7 +114,11 @@ describe('a semaphore under load', () => {
       done += 1;
       await waiter.locks.semaphore('mail').release();
     });
-    await listening('mail', own);
+    // Each request for permits reads their number once: two of the holder, one of each waiter, and one more of the first
+    // waiter when it listens.
+    await until(async () => (await own.calls())['get'] === 13, { what: 'the first waiter has asked twice' });
+    // It is answered when what is sent behind it is. What was under way would fail as unknown.
+    await waiter.locks.ping();
     await own.server.restart();
     await until(() => holder.locks.ping().then(() => true));
     await semaphore.release();
