@@ -112,7 +112,7 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
           undefined,
           groupOf(modules),
         );
-        // A store passed as an option belongs to the app, and another app may use it, too.
+        // A store passed as an option may be in use already, by the app or by another module.
         if (!options.store && !isLoadedLazily(modules)) manager.startsWithApp();
         return manager;
       },

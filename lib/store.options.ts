@@ -71,13 +71,15 @@ const POLL_TIMES: readonly (keyof PollTraits)[] = ['minMs', 'maxMs', 'liveMaxMs'
 /** `instanceof` would fail for a store of another copy of this package, or of another package. */
 const checkStore = (store: unknown): void => {
   const isObject = typeof store === 'object' && store !== null && !isArray(store);
-  const missing = isObject ? missingIn(store) : '';
-  if (missing === undefined) return;
-  const without = missing && ` without ${missing}`;
-  throw new LockConfigurationError(
-    `store must be a LockStore, such as new RedisStore({ redis }), but is ${formatValue(store)}${without}.`,
-  );
+  if (!isObject) throw notAStore(store);
+  const missing = missingIn(store);
+  if (missing) throw notAStore(store, ` without ${missing}`);
 };
+
+const notAStore = (value: unknown, without = ''): LockConfigurationError =>
+  new LockConfigurationError(
+    `store must be a LockStore, such as new RedisStore({ redis }), but is ${formatValue(value)}${without}.`,
+  );
 
 /** Returns the first member of a store that an object lacks. */
 const missingIn = (store: object): string | undefined => {
@@ -90,13 +92,14 @@ const missingIn = (store: object): string | undefined => {
 
 const missingInStore = (store: Partial<LockStore>): string | undefined => {
   if (typeof store.name !== 'string') return 'name';
-  if (store.lease?.type !== 'expiring' && store.lease?.type !== 'session') return 'lease';
+  const { lease } = store;
+  if (lease?.type !== 'expiring' && lease?.type !== 'session') return 'lease';
+  if (lease.type === 'session' && !(lease.timeoutMs > 0)) return 'lease.timeoutMs';
   if (typeof store.commandTimeoutMs !== 'number') return 'commandTimeoutMs';
   const method = STORE_METHODS.find((name) => typeof store[name] !== 'function');
   if (method) return method;
-  const kinds = Object.entries<Partial<KindStore> | undefined>(store.kinds ?? {});
-  if (kinds.length === 0) return 'kinds';
-  for (const [name, kind] of kinds) {
+  if (!store.kinds?.exclusive) return 'kinds.exclusive';
+  for (const [name, kind] of Object.entries<Partial<KindStore> | undefined>(store.kinds)) {
     const missing = missingInKind(kind);
     if (missing) return `kinds.${name}.${missing}`;
   }

@@ -55,7 +55,11 @@ export class CoreContext {
     this.outages = new Outages(runtime, this.instanceId);
     this.portions = new Portions(runtime);
     this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
-    this.opening = new Opening(store, this);
+    this.opening = new Opening(store, {
+      logger: this.logger,
+      events: this.events,
+      storeHost: this.storeHost(),
+    });
     this.requests = new StoreRequests(store, runtime, this.health, this.opening);
     this.keeper = new LeaseKeeper(this.requests, runtime);
     this.entries = new EntryKeeper(this.requests, runtime);
@@ -67,7 +71,8 @@ export class CoreContext {
     >;
   }
 
-  storeHost(): StoreHost {
+  /** Returns the service as its store sees it. */
+  private storeHost(): StoreHost {
     const starting = (): AppStart | undefined => this.starting;
     return {
       runtime: this.runtime,

@@ -292,9 +292,9 @@ export class LockManager implements LeaseHost {
     await this.core.awaited(this.core.requests.request(undefined, 'pinging it', () => this.store.ping()));
   }
 
-  /** Opens the store, as the start of an app does; see {@link Opening.checked}. */
+  /** Opens the store, as the start of an app does; see {@link Opening.atStart}. */
   open(): Promise<void> {
-    return this.core.opening.checked();
+    return this.core.opening.atStart();
   }
 
   get usage(): LockUsage {

@@ -7,14 +7,13 @@ import type { StoreHost } from './seam/store-host.js';
 interface OpeningHost {
   readonly logger: LockLogger;
   readonly events: LockEventHub;
-  /** Returns the service as its store sees it. */
-  storeHost(): StoreHost;
+  /** The service as its store sees it. */
+  readonly storeHost: StoreHost;
 }
 
 /** Opens the store of a service: when its app starts, or else with the first request. */
 export class Opening {
   private opened: Promise<void> | undefined;
-  private storeHost: StoreHost | undefined;
 
   constructor(
     private readonly store: LockStore,
@@ -27,24 +26,24 @@ export class Opening {
   }
 
   /**
-   * Opens the store and logs its warnings. A store that cannot be reached does not stop the start: all that is done
-   * once more at the first lock.
+   * Opens the store and logs its warnings. A store that cannot be reached does not stop the start: the first lock then
+   * repeats this.
    *
    * @throws {LockConfigurationError} when locks cannot work with this setup of the store
    */
-  async checked(): Promise<void> {
+  async atStart(): Promise<void> {
     try {
-      await this.check();
+      await this.openAndDiagnose();
     } catch (error) {
       if (!(error instanceof StoreFailure)) throw error;
       const stop = this.host.events.on('acquired', () => {
         stop();
-        this.check().catch((failure: unknown) => this.report(failure));
+        this.openAndDiagnose().catch((failure: unknown) => this.report(failure));
       });
     }
   }
 
-  private async check(): Promise<void> {
+  private async openAndDiagnose(): Promise<void> {
     await this.open();
     for (const warning of (await this.store.diagnose?.()) ?? []) this.host.logger.warn(warning);
   }
@@ -57,8 +56,9 @@ export class Opening {
     }));
   }
 
+  /** A store that throws at once has failed, too. */
   private async openStore(): Promise<void> {
-    await this.store.open((this.storeHost ??= this.host.storeHost()));
+    await this.store.open(this.host.storeHost);
   }
 
   private report(error: unknown): void {

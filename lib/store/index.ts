@@ -1,4 +1,5 @@
 // The interface of a store. Unstable: it may change in a minor version.
+export { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 export { StoreFailure, type StoreOutcome } from '../core/seam/store-failure.js';
 export { StoreQueueEntry, type QueueEntry, type QueueEntryOutcome } from '../core/seam/queue-entry.js';
 export type {
@@ -12,6 +13,7 @@ export type {
 } from '../core/seam/lock-store.js';
 export { EXPIRING, type LeaseModel, type Session } from '../core/seam/lease-model.js';
 export type { KindTraits, PollTraits } from '../core/seam/kind-traits.js';
+export { StoreHosts } from '../core/seam/store-hosts.js';
 export type { AppStart, StoreHost } from '../core/seam/store-host.js';
 export type { Runtime } from '../core/runtime.js';
 export type { LatchStore, SemaphoreStore } from '../core/seam/object-stores.js';

@@ -48,6 +48,7 @@ const OF_CORE = [
     'QuorumStore',
     'RedisStore',
     'StoreFailure',
+    'StoreHosts',
     'StoreQueueEntry',
   ],
   ...['currentLease', 'findLease', 'lockKey'],

@@ -35,6 +35,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly',
+  StoreHosts: 'add warn atRisk',
 };
 
 describe('the declarations of the package', () => {

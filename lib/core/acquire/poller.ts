@@ -11,26 +11,38 @@ const LONGER = 4 / 3;
 const JITTER = 0.25;
 
 /** One key that a caller waits for. */
-interface Polled {
-  readonly claim: Claim;
-  readonly listener: WatchListener;
+class PolledKey implements Watch {
   /** Subscription of the store, where it has one. */
-  own: Watch | undefined;
-  pauseMs: number;
-  dueAt: number;
+  subscription: Watch | undefined;
+  dueAt = Infinity;
+
+  constructor(
+    readonly claim: Claim,
+    readonly listener: WatchListener,
+    private readonly poller: Poller,
+    public pauseMs: number,
+  ) {}
+
+  get live(): boolean {
+    return this.poller.isLive(this);
+  }
+
+  close(): void {
+    this.poller.remove(this);
+    this.subscription?.close();
+  }
 }
 
 /**
- * Asks a store at intervals about all keys of one kind that callers of this process wait for, in one request. A store's
+ * Asks a store at intervals about all keys of one kind that callers of this process wait for, in few requests. A store's
  * own subscription, where it has one, is listened to as well, and makes the pauses longer while it is live.
  */
 export class Poller {
-  private readonly polled = new Set<Polled>();
+  private readonly keys = new Set<PolledKey>();
   private timer: unknown;
   private timerDueAt = Infinity;
   private isAsking = false;
-  /** Whether the store answered the last request. */
-  private answers = true;
+  private storeReplies = true;
 
   constructor(
     private readonly kind: KindStore,
@@ -39,40 +51,41 @@ export class Poller {
   ) {}
 
   watch(claim: Claim, listener: WatchListener): Watch {
-    const { kind, polled } = this;
-    const one: Polled = { claim, listener, own: undefined, pauseMs: this.poll.minMs, dueAt: Infinity };
-    polled.add(one);
-    one.own = kind.watch?.(claim, {
-      notified: () => this.wake(one),
-      // It can never become live: what is left is to ask.
-      failed: () => (one.own = undefined),
+    const key = new PolledKey(claim, listener, this, this.poll.minMs);
+    this.keys.add(key);
+    key.subscription = this.kind.watch?.(claim, {
+      notified: () => this.wake(key),
+      // It can never become live: polling is left.
+      failed: () => (key.subscription = undefined),
     });
-    this.postpone(one, Infinity);
-    const answers = (): boolean => this.answers;
-    return {
-      get live() {
-        return polled.has(one) && answers();
-      },
-      close: () => {
-        polled.delete(one);
-        one.own?.close();
-        if (polled.size === 0 && !this.isAsking) this.arm(Infinity);
-      },
-    };
+    this.postpone(key);
+    return key;
   }
 
-  /** The key may be free. */
-  private wake(one: Polled, pauseMs = this.poll.minMs): void {
-    one.pauseMs = pauseMs;
-    this.postpone(one, Infinity);
-    one.listener.notified();
+  /** Whether the key is asked about, with success. */
+  isLive(key: PolledKey): boolean {
+    return this.keys.has(key) && this.storeReplies;
+  }
+
+  remove(key: PolledKey): void {
+    this.keys.delete(key);
+    if (this.keys.size === 0 && !this.isAsking) this.arm(Infinity);
+  }
+
+  /** Wakes the caller: the key may be free. */
+  private wake(key: PolledKey, pauseMs = this.poll.minMs): void {
+    if (!this.keys.has(key)) return;
+    key.pauseMs = pauseMs;
+    this.postpone(key);
+    key.listener.notified();
   }
 
   /** Sets when the key is asked about next: after its pause, and at the end of the blocking hold at the latest. */
-  private postpone(one: Polled, freeInMs: number): void {
-    const varied = one.pauseMs * (1 - JITTER + 2 * JITTER * this.runtime.random());
-    one.dueAt = this.runtime.now() + Math.min(varied, freeInMs);
-    if (one.dueAt < this.timerDueAt && !this.isAsking) this.arm(one.dueAt);
+  private postpone(key: PolledKey, freeInMs = Infinity): void {
+    const variedMs = key.pauseMs * (1 - JITTER + 2 * JITTER * this.runtime.random());
+    key.dueAt = this.runtime.now() + Math.min(variedMs, freeInMs);
+    // A request under way sets the timer when it ends.
+    if (key.dueAt < this.timerDueAt && !this.isAsking) this.arm(key.dueAt);
   }
 
   /** Sets when the store is asked next; `Infinity` for not at all. */
@@ -85,17 +98,16 @@ export class Poller {
   }
 
   private async ask(): Promise<void> {
-    const { runtime, polled } = this;
+    const { runtime, keys } = this;
     const now = runtime.now();
     // Also about each key that is in the second half of its pause: one request costs little more for many keys.
-    const due = [...polled].filter(({ dueAt, pauseMs }) => dueAt <= now + pauseMs / 2);
+    const due = [...keys].filter(({ dueAt, pauseMs }) => dueAt <= now + pauseMs / 2);
     this.isAsking = true;
     const freeInMs = await this.peek(due.map(({ claim }) => claim));
     this.isAsking = false;
-    this.answers = freeInMs !== undefined;
-    due.forEach((one, i) => this.answered(one, freeInMs?.[i]));
-    this.timerDueAt = Infinity;
-    if (polled.size > 0) this.arm(Math.min(...[...polled].map(({ dueAt }) => dueAt)));
+    this.storeReplies = freeInMs !== undefined;
+    due.forEach((key, i) => this.replied(key, freeInMs?.[i]));
+    this.arm(Math.min(...[...keys].map(({ dueAt }) => dueAt)));
   }
 
   /** Undefined when the store fails. Callers then request their keys, which finds out what is wrong. */
@@ -108,12 +120,11 @@ export class Poller {
     }
   }
 
-  private answered(one: Polled, freeInMs: number | undefined): void {
-    if (!this.polled.has(one)) return;
-    if (freeInMs === undefined) return this.wake(one, NOT_SUBSCRIBED_RETRY_MS);
-    if (freeInMs === 0) return this.wake(one);
+  private replied(key: PolledKey, freeInMs: number | undefined): void {
+    if (freeInMs === undefined) return this.wake(key, NOT_SUBSCRIBED_RETRY_MS);
+    if (freeInMs === 0) return this.wake(key);
     const { maxMs, liveMaxMs } = this.poll;
-    one.pauseMs = Math.min(one.pauseMs * LONGER, one.own?.live ? liveMaxMs : maxMs);
-    this.postpone(one, freeInMs);
+    key.pauseMs = Math.min(key.pauseMs * LONGER, key.subscription?.live ? liveMaxMs : maxMs);
+    this.postpone(key, freeInMs);
   }
 }

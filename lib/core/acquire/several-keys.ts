@@ -45,7 +45,7 @@ export class SeveralKeys {
     if (reply.status !== 'granted' || hold.state !== 'held') {
       // The hold was declared lost while this re-arm was under way, and the re-arm renewed it in the store. No lease
       // owns it now.
-      if (reply.status === 'granted') core.undo.begin({ claim, until: now + leaseMs });
+      if (reply.status === 'granted') core.undo.begin({ claim, until: core.requests.mayLastUntil(claim) });
       hold.lose(reply.status === 'taken' && hasIntruder(reply) ? 'entered' : 'refused');
       throw lostError(hold.key, claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
     }

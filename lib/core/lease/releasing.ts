@@ -196,7 +196,7 @@ export class Releasing {
     this.reportReleased(part, false);
     const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
     if (onFailure === 'throw') throw error;
-    core.logger.warn(`${error.message} The release is tried again until the lease is over.`);
+    core.logger.warn(`${error.message} The release is tried again until the lock has ended.`);
     return 'released';
   }
 }

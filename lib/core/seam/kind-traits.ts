@@ -19,7 +19,10 @@ export interface KindTraits {
    * notified. Otherwise the callers of a process share one entry, if there is a wait queue, and wait in the local queue.
    */
   readonly eachQueued: boolean;
-  /** Whether a hold may be handed off from one local lease to the next, as far as its tokens reach. */
+  /**
+   * Whether a hold may be handed off from one local lease to the next: as far as its tokens reach, or up to 64 times
+   * when no tokens were requested. A store may only switch this off.
+   */
   readonly handedOff: boolean;
   /** Set for a store that is asked at intervals. It has `peekMany`. */
   readonly poll?: PollTraits;

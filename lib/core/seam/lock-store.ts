@@ -38,7 +38,8 @@ export interface ReleaseOptions {
  *
  * Every method that sends a request settles within the store's command time-out, with a reply or a
  * {@link StoreFailure}. Requests about one key are executed in the order of the calls, whatever their owner. A batch
- * counts as one request for each of its keys. A request that has to be repeated is sent later.
+ * counts as one request for each of its keys. A request that has to be repeated is sent behind the ones that were made
+ * meanwhile.
  */
 export interface KindStore<C extends Claim = Claim> {
   /** Where the kind differs from that of Redis. */
@@ -74,9 +75,9 @@ export interface KindStore<C extends Claim = Claim> {
   release(claim: C, how?: ReleaseOptions): Promise<ReleaseReply>;
 
   /**
-   * Calls `listener` whenever the claim's key may have become free: at each release elsewhere, and when the
-   * subscription becomes live, also again. It calls it, too, when an interruption lasts: the store may have failed, and
-   * waiters have to find out. A store without this method is asked at intervals, or waiters retry each second.
+   * Calls `listener` whenever the claim's key may have become free: at each release elsewhere, and each time the
+   * subscription becomes live. The store also calls it when an interruption lasts: it may have failed, and waiters have
+   * to find out. A store without this method is asked at intervals, or waiters retry each second.
    */
   watch?(claim: C, listener: WatchListener): Watch;
 
@@ -98,7 +99,7 @@ export interface LockStore {
   /** Name for messages and the log, as users know it, like "PostgreSQL". */
   readonly name: string;
 
-  /** What ends holds. Read after {@link open} has resolved, because a server may grant another session time-out. */
+  /** What ends holds. Its type never changes. `timeoutMs` may change in {@link open}: a server may grant another one. */
   readonly lease: LeaseModel;
 
   /** Time in ms within which each request settles. */
@@ -146,6 +147,9 @@ export interface LockStore {
    */
   diagnose?(): Promise<readonly string[]>;
 
-  /** Closes what the store opened, and nothing else. May be called twice. */
+  /**
+   * Closes what the store opened, and nothing else. Holds that are still there end by their lease or their session's
+   * time-out: their sections may still run. May be called twice, and by each service that shares the store.
+   */
   close(): Promise<void>;
 }

@@ -23,8 +23,8 @@ export class StoreFailure extends Error {
       /** Whether only this key cannot be used, because a foreign value has its name. Default: false. */
       keyOnly?: boolean;
       /**
-       * Whether only this claim was rejected, because of its options; other claims of the key may be granted. Default:
-       * false.
+       * Whether only this claim was rejected, because of its options; other claims of the key may be granted. Implies
+       * `keyOnly`. Default: false.
        */
       claimOnly?: boolean;
     },
@@ -32,8 +32,8 @@ export class StoreFailure extends Error {
     super(message, { cause: options?.cause });
     this.transient = options?.transient ?? false;
     this.passing = this.transient || (options?.passing ?? false);
-    this.keyOnly = options?.keyOnly ?? false;
     this.claimOnly = options?.claimOnly ?? false;
+    this.keyOnly = this.claimOnly || (options?.keyOnly ?? false);
   }
 
   readonly transient: boolean;

@@ -15,9 +15,9 @@ export interface AppStart {
 export interface StoreHost {
   /** The only clock, timers and ids of the store. */
   readonly runtime: Runtime;
-  /** Time to live of renewed holds, in ms: what a session time-out is requested for. */
+  /** Time to live of renewed holds, in ms. A store with sessions requests this as its session time-out. */
   readonly watchdogMs: number;
-  /** The start of the app; undefined when the app has started, or when the store outlives it. */
+  /** The start of the app; undefined when the app has started, and for a store that is passed as an option. */
   readonly starting?: AppStart | undefined;
   /** Logs a warning about the setup of the store, as a sentence. The store gives each warning once. */
   warn(sentence: string): void;

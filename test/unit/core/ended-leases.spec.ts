@@ -311,7 +311,7 @@ describe('the end of a lease', () => {
     const disposing = watched(lease[Symbol.asyncDispose]());
     await core.store.next('release').fail(new StoreFailure('NOPERM', 'not-executed', { keyOnly: true }));
     expect(disposing.state).toBe('fulfilled');
-    expect(core.log.lines).toEqual([expect.stringContaining('is tried again until the lease is over')]);
+    expect(core.log.lines).toEqual([expect.stringContaining('is tried again until the lock has ended')]);
     await core.store.next('release').reply(released());
     expect(core.manager.usage).toEqual({ leases: 0, keys: 0, holds: 0, undoing: 0 });
   });

@@ -2,8 +2,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { LockKeyError, LockLostError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
-import { granted, released, taken, unknown } from '../../support/core/scripted-store.js';
+import { granted, released, ScriptedStore, taken, unknown } from '../../support/core/scripted-store.js';
 import { settled } from '../../support/core/virtual-runtime.js';
+
+class SessionScript extends ScriptedStore {
+  override readonly lease = { type: 'session', timeoutMs: 9_000 } as const;
+}
 
 let core: ReturnType<typeof coreUnderTest>;
 
@@ -183,6 +187,23 @@ describe('several keys', () => {
     while (open.length > 0) await core.store.next('release').reply(released());
     expect(caller.error).toBeInstanceOf(LockLostError);
     nothingLeft();
+  });
+
+  it('a hold that setting the lease re-creates in a store with sessions is released however long that takes', async () => {
+    core = coreUnderTest({}, new SessionScript());
+    acquire(['a', 'b'], { leaseMs: 500 });
+    await grantNext();
+    await core.runtime.pass(10_000);
+    await grantNext();
+    await core.store.next('extend').reply([{ status: 'lost' }]);
+    await grantNext(3, 500);
+    await grantNext(4, 500);
+    const { unanswered: open } = core.store;
+    for (let i = 0; i < 20; i++) {
+      while (open.length > 0) await core.store.next('release').fail(unknown());
+      await core.runtime.pass(1_000);
+    }
+    expect(open.map(({ name, claim }) => `${name} ${claim.finalKey}`)).toContain('release a');
   });
 
   it('holdAtLeastMs counts for each of them, from when all are there', async () => {
