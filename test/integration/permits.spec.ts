@@ -81,7 +81,7 @@ describe('permits', () => {
     );
     // Each acquire counts the permits once: the holder's, the waiter's, and that of the waiter when it listens.
     await until(async () => (await own.calls())['zcount'] === 3, { what: 'the waiter has asked twice' });
-    // It is answered when what is sent behind it is.
+    // The second request has its reply before this ping has.
     await waiter.locks.ping();
     await own.server.restart();
     await until(async () => (await lease.release()) === 'released');

@@ -117,7 +117,7 @@ describe('a semaphore under load', () => {
     // Each request for permits reads their number once: two of the holder, one of each waiter, and one more of the first
     // waiter when it listens.
     await until(async () => (await own.calls())['get'] === 13, { what: 'the first waiter has asked twice' });
-    // It is answered when what is sent behind it is. What was under way would fail as unknown.
+    // The second request has its reply before this ping has. A request under way would fail as unknown.
     await waiter.locks.ping();
     await own.server.restart();
     await until(() => holder.locks.ping().then(() => true));

@@ -3,8 +3,8 @@ import type { Claim, ClaimOf } from '../../../core/seam/claim.js';
 import type { KindStore, LockStore, Watch, WatchListener } from '../../../core/seam/lock-store.js';
 
 /*
- * What a quorum needs of the store of one node, beside what every store has. Redis stores have it, and so do stores in
- * memory, for tests.
+ * The port of a quorum to the store of one node: the members that `LockStore` lacks. Redis stores have them. Stores in
+ * memory have them, too, for tests.
  */
 
 /** A claim at one node. The node must not queue it, nor grant the key to a queued claim: all nodes have to agree. */
