@@ -102,12 +102,17 @@ export class Poller {
     const now = runtime.now();
     // Also about each key that is in the second half of its pause: one request costs little more for many keys.
     const due = [...keys].filter(({ dueAt, pauseMs }) => dueAt <= now + pauseMs / 2);
+    // The key that the timer was set for may have gone.
+    if (due.length > 0) await this.askAbout(due);
+    this.arm(Math.min(...[...keys].map(({ dueAt }) => dueAt)));
+  }
+
+  private async askAbout(due: readonly PolledKey[]): Promise<void> {
     this.isAsking = true;
     const freeInMs = await this.peek(due.map(({ claim }) => claim));
     this.isAsking = false;
     this.storeReplies = freeInMs !== undefined;
     due.forEach((key, i) => this.replied(key, freeInMs?.[i]));
-    this.arm(Math.min(...[...keys].map(({ dueAt }) => dueAt)));
   }
 
   /** Undefined when the store fails. Callers then request their keys, which finds out what is wrong. */

@@ -121,6 +121,17 @@ describe('the poller', () => {
     expect(asked.length).toBeLessThan(25);
   });
 
+  it('asks nothing when the only key that was due has gone', async () => {
+    const poller = newPoller();
+    const { watch } = watching(poller, 'k');
+    await runtime.pass(6);
+    watching(poller, 'l');
+    watch.close();
+    await runtime.pass(200);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked.map(({ keys }) => keys)).not.toContainEqual([]);
+  });
+
   it('leaves no timer behind the last caller', async () => {
     const poller = newPoller();
     const watches = [watching(poller, 'k').watch, watching(poller, 'l').watch];
