@@ -31,6 +31,16 @@ const NEEDS = [
     without: 'only the tests that need no server ran',
   },
   {
+    name: 'MariaDB',
+    why: 'the tests of the store on MySQL run against a real one',
+    find: () => onPath('mariadbd') ?? ['/usr/sbin/mariadbd'].find((file) => existsSync(file)),
+    package: 'mariadb-server-core',
+    byHand:
+      'install mariadbd, so that it is on the PATH (Debian and Ubuntu: apt-get install mariadb-server-core)',
+    required: false,
+    without: 'the tests of the store on MySQL failed',
+  },
+  {
     name: 'libfaketime',
     why: 'test/faults sets the clock of its Redis servers with it',
     find: () => findLibrary('faketime', 'libfaketime.so.1'),

@@ -120,7 +120,12 @@ export const programOf = (examples: readonly Example[]): ts.Program => {
       : ts.createSourceFile(name, source, language, true);
   };
   return ts.createProgram(
-    [...sources.keys(), join(ROOT, 'lib/index.ts'), join(ROOT, 'lib/testing/index.ts')],
+    [
+      ...sources.keys(),
+      join(ROOT, 'lib/index.ts'),
+      join(ROOT, 'lib/testing/index.ts'),
+      join(ROOT, 'lib/mysql/index.ts'),
+    ],
     options,
     host,
   );

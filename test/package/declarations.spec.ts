@@ -25,6 +25,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockStoreError: `${ERROR} outcome`,
   MemorySpace: 'size',
   MemoryStore: `${STORE} permits semaphores latches space size`,
+  MysqlStore: `${STORE} permits migrate`,
   MultiLease: 'parts of signal lost loss remainingMs',
   Permits: 'key withPermit acquire tryAcquire inspect',
   StoreQueueEntry: 'notify mayHaveMissed listen leave',

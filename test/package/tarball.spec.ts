@@ -100,7 +100,7 @@ describe('the tarball', () => {
     ];
     const seam = (await filesIn('lib/core/seam', '.ts')).map((path) => `lib/core/seam/${path}`);
     const declarations = loadedBy(...ENTRIES.map((name) => `dist/esm/${name}.d.ts`));
-    const pages = [...(await filesIn('docs', '.md')), 'one-lock.svg'].filter(
+    const pages = [...(await filesIn('docs', '.md')), 'one-lock.svg', 'mysql.sql'].filter(
       (path) => !/^((api|benchmarks|decisions)\/|redisson-compatibility\.md$)/.test(path),
     );
     const expected = [
@@ -135,6 +135,7 @@ describe('the tarball', () => {
       loads('index', ['core', 'redis'], ['index', 'nest', 'redis', ...runtime]);
       loads('testing', ['core', 'memory'], ['testing', 'nest', ...runtime]);
       loads('redis', ['core', 'redis'], ['redis'], ['redis']);
+      loads('mysql', ['core', 'mysql', 'sql'], ['mysql'], ['mysql']);
       loads('store', ['core'], ['store']);
     }
   });

@@ -40,7 +40,7 @@ export class PackedTypes implements AsyncDisposable {
   private constructor(private readonly folder: string) {
     this.root = join(folder, 'package');
     this.file = join(this.root, 'app.ts');
-    const entries = ['index', 'redis', 'store', 'testing'].map((name) =>
+    const entries = ['index', 'mysql', 'redis', 'store', 'testing'].map((name) =>
       join(this.root, 'dist', 'esm', `${name}.d.ts`),
     );
     this.editor = ts.createLanguageService({

@@ -1,0 +1,2 @@
+// Locks in MySQL and MariaDB. Needs the package mysql2.
+export { MysqlStore, type MysqlStoreOptions } from '../stores/mysql/mysql.store.js';

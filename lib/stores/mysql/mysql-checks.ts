@@ -1,0 +1,123 @@
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import { Lane, type LaneHost } from '../sql/lane.js';
+import type { RunStatement } from '../sql/sql-dialect.js';
+import { SqlFailure } from '../sql/sql-session.js';
+import { raw, sql } from '../sql/sql.js';
+import { migrationOf, VERSION } from './mysql-migration.js';
+import { bytes, rowsOf } from './mysql-terms.js';
+
+const READ_ONLY = new Set([1290, 1792, 1836]);
+const NO_RIGHT = new Set([1142, 1143]);
+/** Errors of a login: user, password, database. */
+const NO_LOGIN = new Set([1044, 1045, 1049, 1698]);
+
+const nothing = (): void => undefined;
+
+const errnoOf = (failure: unknown): number =>
+  failure instanceof SqlFailure ? ((failure.cause as { errno?: number } | undefined)?.errno ?? 0) : 0;
+
+/** Throws the error again, as a LockConfigurationError if only another login mends it. */
+const loginFailed = (failure: unknown): never => {
+  if (!NO_LOGIN.has(errnoOf(failure))) throw failure;
+  const { message } = (failure as SqlFailure).cause as Error;
+  throw new LockConfigurationError(
+    `The server refuses the login of MysqlStore: ${message}. Check the user, its password and the database.`,
+    { cause: failure },
+  );
+};
+
+/** @throws {LockConfigurationError} when the user may not create the table */
+export const migrateTable = async (run: RunStatement, table: string): Promise<void> => {
+  try {
+    await run({ sql: raw(migrationOf(table)), read: nothing });
+  } catch (failure) {
+    if (!NO_RIGHT.has(errnoOf(failure))) loginFailed(failure);
+    throw new LockConfigurationError(
+      `The user of MysqlStore may not create the table ${table}. As another user, run: ${migrationOf(table)}`,
+      { cause: failure },
+    );
+  }
+};
+
+/** @throws {LockConfigurationError} when there is no such table, or one of another version */
+export const checkTable = async (run: RunStatement, table: string): Promise<void> => {
+  const found = await run({
+    sql: sql`SELECT DATABASE() AS inUse, (SELECT TABLE_COMMENT FROM information_schema.TABLES
+WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ${bytes(table)}) AS comment`,
+    read: (reply) => rowsOf<{ inUse: string | null; comment: string | null }>(reply)[0]!,
+  }).catch(loginFailed);
+  if (found.inUse === null) {
+    throw new LockConfigurationError(
+      'The connection of MysqlStore has no database. Name one: mysql://user:password@host:3306/app.',
+    );
+  }
+  if (found.comment === VERSION) return;
+  const { inUse, comment } = found;
+  const migration = migrationOf(table);
+  throw new LockConfigurationError(
+    comment === null
+      ? `The database ${inUse} has no table ${table}, or the user of the connection has no right to it. ` +
+          `As a user that may create tables, call store.migrate() or run: ${migration}`
+      : `The database ${inUse} has another version of the table ${table} ("${comment}"). ` +
+          `Name another table, or while no process uses this one, run: DROP TABLE \`${table}\`; ${migration}`,
+  );
+};
+
+/** @throws {LockConfigurationError} when the server is read-only, or the user lacks rights */
+export const checkRights = async (run: RunStatement, name: string): Promise<void> => {
+  const table = raw(`\`${name}\``);
+  const needed = {
+    SELECT: sql`SELECT 1 FROM ${table} WHERE FALSE`,
+    INSERT: sql`INSERT INTO ${table} (name) SELECT '' FROM (SELECT 1) one WHERE FALSE`,
+    UPDATE: sql`UPDATE ${table} SET until = 0 WHERE FALSE`,
+    DELETE: sql`DELETE FROM ${table} WHERE FALSE`,
+  };
+  const missing: string[] = [];
+  for (const [right, statement] of Object.entries(needed)) {
+    try {
+      await run({ sql: statement, read: nothing });
+    } catch (failure) {
+      const errno = errnoOf(failure);
+      if (READ_ONLY.has(errno)) {
+        throw new LockConfigurationError(
+          'The database of MysqlStore is read-only, such as a replica. Give it the address of the primary.',
+          { cause: failure },
+        );
+      }
+      if (!NO_RIGHT.has(errno)) throw failure;
+      missing.push(right);
+    }
+  }
+  if (missing.length === 0) return;
+  throw new LockConfigurationError(
+    `The user of MysqlStore lacks rights. Run: GRANT ${missing.join(', ')} ON ${name} TO that user.`,
+  );
+};
+
+/**
+ * Finds out whether each connection has a session of its own, as guards and bells need.
+ *
+ * @throws {LockConfigurationError} when connections share a session
+ */
+export const checkConnections = async (host: LaneHost): Promise<readonly string[]> => {
+  const probe = bytes(`nlp:${host.runtime.newId().replaceAll('-', '')}`);
+  const take = {
+    sql: sql`SELECT GET_LOCK(${probe}, 0) AS got`,
+    read: (reply: unknown) => rowsOf<{ got: number | null }>(reply)[0]?.got === 1,
+  };
+  const lanes = [new Lane(host), new Lane(host)];
+  try {
+    for (const lane of lanes) if (!(await lane.run(take))) return [];
+  } catch (failure) {
+    if (failure instanceof SqlFailure && failure.passing) throw failure;
+    return [NO_NAMED_LOCKS];
+  } finally {
+    for (const lane of lanes) lane.destroy();
+  }
+  throw new LockConfigurationError(
+    'Connections of MysqlStore share a session of the server. For a proxy that shares connections, set pooled: true.',
+  );
+};
+
+const NO_NAMED_LOCKS =
+  'The database refuses GET_LOCK. Waiters hear of a release later, and a lock of unknown outcome stays until its lease ends.';

@@ -1,0 +1,239 @@
+import type { ConnectionOptions } from 'mysql2';
+import type { Runtime } from '../../core/runtime.js';
+import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { nameOf } from '../sql/names.js';
+import { raw, sql } from '../sql/sql.js';
+import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
+import type { SqlSession, Statement } from '../sql/sql-session.js';
+import { SWEPT_ROWS } from '../sql/sweeper.js';
+import { checkConnections, checkRights, checkTable, migrateTable } from './mysql-checks.js';
+import { MysqlBell } from './mysql-bell.js';
+import { MysqlExclusive } from './mysql-exclusive.js';
+import { MysqlPermit } from './mysql-permit.js';
+import { MysqlSession, type Primary } from './mysql-session.js';
+import {
+  bytes,
+  HEAD,
+  msOf,
+  NOW,
+  RELEASED,
+  rowsOf,
+  type MysqlNames,
+  type ResultSetHeader,
+} from './mysql-terms.js';
+
+/** How often a key is asked about that a caller waits for, in ms. */
+const POLL = { minMs: 5, maxMs: 50, liveMaxMs: 250 };
+/** Processes that stand in the wait queue of a key at most; further ones only ask. */
+const MAX_QUEUED = 64;
+/** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
+const SWEPT_AFTER_US = 24 * 3_600_000_000;
+/** Maximum number of holders that `inspect` and `permits` return. */
+const MAX_HOLDERS = 100;
+
+const nothing = (): void => undefined;
+
+export interface MysqlSettings {
+  readonly connection: ConnectionOptions;
+  readonly table: string;
+  readonly runtime: Runtime;
+  /** Whether a proxy shares connections. A connection is no session then: it has no guard, and there are no bells. */
+  readonly pooled: boolean;
+  readonly timeoutMs: number;
+}
+
+/** MySQL and MariaDB, for {@link SqlStore}. */
+export class MysqlDialect implements SqlDialect {
+  readonly name = 'MySQL';
+  readonly poll = POLL;
+  readonly exclusive: MysqlExclusive;
+  readonly permit: MysqlPermit;
+  private readonly names: MysqlNames;
+  private readonly bell: MysqlBell | undefined;
+  private readonly primary: Primary = { epoch: 0 };
+
+  constructor(private readonly settings: MysqlSettings) {
+    const { runtime, table, pooled } = settings;
+    const id = runtime.newId().replaceAll('-', '');
+    const me = bytes(`,${id.slice(-12)}`);
+    this.names = {
+      table: raw(`\`${table}\``),
+      me,
+      bell: bytes(`nlb:${id}`),
+      maxQueue: MAX_QUEUED * me.length,
+    };
+    this.bell = pooled ? undefined : new MysqlBell(this.names, { runtime, connect: () => this.connect() });
+    this.exclusive = new MysqlExclusive(this.names, this.bell);
+    this.permit = new MysqlPermit(this.names);
+  }
+
+  async connect(): Promise<SqlSession> {
+    const { runtime, connection, timeoutMs } = this.settings;
+    const guard = `nlg:${runtime.newId().replaceAll('-', '')}`;
+    const session = await MysqlSession.connect(connection, guard, this.primary, timeoutMs);
+    const timer = runtime.setTimer(() => session.destroy(), timeoutMs, true);
+    try {
+      await this.setUp(session);
+    } catch (failure) {
+      session.destroy();
+      throw failure;
+    } finally {
+      runtime.clearTimer(timer);
+    }
+    return session;
+  }
+
+  /**
+   * A row that others have locked must not hold a lane up for long. Writes to a binlog of statements are refused in READ
+   * COMMITTED.
+   */
+  private async setUp(session: MysqlSession): Promise<void> {
+    const format = await session.send({
+      sql: sql`SET SESSION innodb_lock_wait_timeout = 1; SET SESSION lock_wait_timeout = 1; SET SESSION autocommit = 1; SELECT @@binlog_format AS format`,
+      read: (reply) => rowsOf<{ format: string }>(reply, 3)[0]?.format,
+    });
+    if (format !== 'STATEMENT')
+      await session.send({ sql: sql`SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED`, read: nothing });
+    if (this.settings.pooled) return;
+    session.isGuarded = await session
+      .send({
+        sql: sql`SELECT GET_LOCK(${bytes(session.guard)}, 0) AS got`,
+        read: (reply) => rowsOf<{ got: number }>(reply)[0]?.got === 1,
+      })
+      .catch((failure: unknown) => {
+        if (session.isOver) throw failure;
+        return false;
+      });
+  }
+
+  async settle(failed: SqlSession, run: RunStatement): Promise<boolean> {
+    const { guard: name, isGuarded } = failed as MysqlSession;
+    if (!isGuarded) return false;
+    const guard = bytes(name);
+    const connection = await run({
+      sql: sql`SELECT IS_USED_LOCK(${guard}) AS id`,
+      read: (reply) => rowsOf<{ id: number | null }>(reply)[0]!.id,
+    });
+    if (connection === null) return true;
+    // An account may end its own connections. The error of a connection that has ended meanwhile is welcome.
+    await run({ sql: sql`KILL CONNECTION ${connection}`, read: nothing }).catch(nothing);
+    return run({
+      sql: sql`SELECT GET_LOCK(${guard}, 1) AS got, RELEASE_LOCK(${guard})`,
+      read: (reply) => rowsOf<{ got: number | null }>(reply)[0]!.got === 1,
+    });
+  }
+
+  inspect(finalKey: string): Statement<KeyState | null> {
+    return {
+      sql: sql`SELECT member, kind, owner, until - ${NOW} AS leftUs FROM ${this.names.table}
+WHERE name = ${nameOf(finalKey)} AND until > ${NOW} AND owner <> '' ORDER BY since LIMIT ${MAX_HOLDERS}`,
+      read: (reply) => {
+        const rows = rowsOf<HolderRow>(reply);
+        const [first] = rows;
+        if (!first) return null;
+        const kind = first.kind.toString() as 'exclusive' | 'permit';
+        return { kind, holders: rows.map(holderOf), waiting: [] };
+      },
+    };
+  }
+
+  permits(finalKey: string): Statement<PermitState | null> {
+    const { table } = this.names;
+    const name = nameOf(finalKey);
+    return {
+      sql: sql`SELECT kind, permits FROM ${table} WHERE name = ${name} AND ${HEAD} AND until > ${NOW};
+SELECT COUNT(*) AS count FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW};
+SELECT kind, owner, until - ${NOW} AS leftUs FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW} ORDER BY since LIMIT ${MAX_HOLDERS}`,
+      read: (reply) => {
+        const [head] = rowsOf<{ kind: Buffer; permits: number }>(reply, 0);
+        if (!head) return null;
+        const { kind, permits } = head;
+        if (kind.toString() !== 'permit')
+          throw new StoreFailure(`the key is locked as ${kind.toString()}`, 'not-executed', {
+            keyOnly: true,
+          });
+        const taken = rowsOf<{ count: number }>(reply, 1)[0]!.count;
+        return {
+          permits,
+          free: Math.max(0, permits - taken),
+          holders: rowsOf<HolderRow>(reply, 2).map(holderOf),
+        };
+      },
+    };
+  }
+
+  /** Permits keep their number, unless none was held. */
+  forceUnlock(finalKey: string): Statement<boolean> {
+    const { table } = this.names;
+    const name = nameOf(finalKey);
+    return {
+      sql: sql`START TRANSACTION;
+SELECT kind FROM ${table} WHERE name = ${name} AND ${HEAD} AND until > ${NOW} FOR UPDATE;
+DELETE FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW};
+UPDATE ${table} SET until = ${RELEASED} WHERE ROW_COUNT() = 0 AND name = ${name} AND ${HEAD} AND until > ${NOW};
+COMMIT`,
+      read: (reply) => {
+        const [head] = rowsOf<{ kind: Buffer }>(reply, 1);
+        const { affectedRows } = (reply as ResultSetHeader[])[2]!;
+        return affectedRows > 0 || head?.kind.toString() === 'exclusive';
+      },
+    };
+  }
+
+  leave(finalKey: string): Statement<void> {
+    const { table, me } = this.names;
+    return {
+      sql: sql`UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND LOCATE(${me}, queue) > 0`,
+      read: nothing,
+    };
+  }
+
+  ping(): Statement<void> {
+    return { sql: sql`SELECT 1`, read: nothing };
+  }
+
+  /** Deletes by name: one statement that deletes a range would meet locks in another order than theirs. */
+  async sweep(run: RunStatement): Promise<number> {
+    const { table } = this.names;
+    const old = sql`until < ${NOW} - ${SWEPT_AFTER_US} AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
+    const rows = await run({
+      sql: sql`SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS}`,
+      read: (reply) => rowsOf<{ name: Buffer; member: Buffer }>(reply),
+    });
+    for (const { name, member } of rows)
+      await run({
+        sql: sql`DELETE FROM ${table} WHERE name = ${name} AND member = ${member} AND ${old}`,
+        read: nothing,
+      });
+    return rows.length;
+  }
+
+  async check(run: RunStatement): Promise<readonly string[]> {
+    await checkTable(run, this.settings.table);
+    await checkRights(run, this.settings.table);
+    const { pooled, runtime, timeoutMs } = this.settings;
+    if (pooled) return [];
+    return checkConnections({ name: this.name, runtime, timeoutMs, connect: () => this.connect() });
+  }
+
+  close(): void {
+    this.bell?.close();
+  }
+
+  async migrate(run: RunStatement): Promise<void> {
+    await migrateTable(run, this.settings.table);
+  }
+}
+
+interface HolderRow {
+  readonly kind: Buffer;
+  readonly owner: Buffer;
+  readonly leftUs: number;
+}
+
+const holderOf = ({ owner, leftUs }: HolderRow): Holder => ({
+  owner: owner.toString(),
+  count: 1,
+  remainingMs: msOf(BigInt(leftUs)),
+});

@@ -1,0 +1,172 @@
+import type { ExclusiveClaim } from '../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { nameOf } from '../sql/names.js';
+import { joined, raw, sql } from '../sql/sql.js';
+import type { KindStatements } from '../sql/sql-dialect.js';
+import type { Statement } from '../sql/sql-session.js';
+import type { MysqlBell } from './mysql-bell.js';
+import {
+  bytes,
+  HEAD,
+  idOf,
+  msOf,
+  NOW,
+  RELEASED,
+  rowsOf,
+  TURN_US,
+  US,
+  type MysqlNames,
+  joinedByName,
+} from './mysql-terms.js';
+
+/**
+ * Exclusive locks in MySQL and MariaDB: one row for each key, with the server's clock.
+ *
+ * Both servers execute the assignments of an upsert from left to right, and later ones see the new values. So the fence
+ * is first, which decides. Once the owner is set, `owner = VALUES(owner)` says whether the key was granted, and
+ * `since = VALUES(since)` whether it is a new grant. The value of LAST_INSERT_ID(…) comes back in the reply, without a
+ * second statement.
+ */
+export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
+  constructor(
+    private readonly names: MysqlNames,
+    /** Undefined behind a proxy that shares connections. */
+    private readonly bell: MysqlBell | undefined,
+  ) {}
+
+  watch(finalKey: string, listener: WatchListener): Watch | undefined {
+    return this.bell?.watch(finalKey, listener);
+  }
+
+  released(): void {
+    this.bell?.ring();
+  }
+
+  /**
+   * Reply: an even number is twice the first token; an odd one is 4 × µs until the next request + 2 if the key is held as
+   * another kind + 1.
+   */
+  acquire({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
+    const { table, me, bell } = this.names;
+    const mayTake = sql`(owner = VALUES(owner) OR until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me} OR until + ${TURN_US} <= ${NOW}))`;
+    const granted = sql`owner = VALUES(owner)`;
+    const own = sql`LOCATE(${me}, queue)`;
+    return {
+      sql: sql`INSERT INTO ${table} (name, member, kind, owner, since, until, fence, bell)
+VALUES (${nameOf(finalKey)}, '', 'exclusive', ${bytes(owner)}, ${NOW}, ${NOW} + ${leaseMs * US}, LAST_INSERT_ID(2 * ${NOW}) DIV 2 + ${tokens} - 1, ${bell})
+ON DUPLICATE KEY UPDATE
+fence = IF(${mayTake}, LAST_INSERT_ID(2 * GREATEST(fence + 1, ${NOW})) DIV 2 + ${tokens} - 1,
+  IF(LAST_INSERT_ID(4 * GREATEST(1, IF(until > ${NOW}, until, until + ${TURN_US}) - ${NOW}) + 2 * (kind <> 'exclusive') + 1), fence, 0)),
+since = IF(owner <> VALUES(owner) AND ${mayTake}, VALUES(since), since),
+owner = IF(${mayTake}, VALUES(owner), owner),
+until = IF(${granted}, VALUES(until), until),
+kind = IF(${granted}, 'exclusive', kind),
+bell = IF(${granted}, VALUES(bell), bell),
+queue = IF(${granted}, IF(since = VALUES(since), SUBSTRING(queue, IF(${own} > 0, ${own}, 1) + ${me.length}), queue),
+  IF(${waits ? 1 : 0} AND ${own} = 0 AND LENGTH(queue) < ${this.names.maxQueue}, CONCAT(queue, ${me}), queue))`,
+      read: (reply) => {
+        const id = idOf(reply);
+        if (id % 2n === 0n)
+          return {
+            status: 'granted',
+            validForMs: leaseMs,
+            ...(tokens > 0 && { token: Number(id / 2n), tokens }),
+          };
+        const heldAs = (id & 2n) === 2n ? ({ heldAs: 'permit' } as const) : {};
+        return { status: 'taken', retryInMs: msOf(id >> 2n), ...heldAs };
+      },
+    };
+  }
+
+  /** Reply: 1 without waiting processes, 2 with some, 0 when the owner did not hold the key. */
+  release({ finalKey, owner }: ExclusiveClaim, { keepForMs = 0 }: ReleaseOptions): Statement<ReleaseReply> {
+    const { table } = this.names;
+    return {
+      sql: sql`UPDATE ${table} SET since = IF(LAST_INSERT_ID(1 + (queue <> '')), since, since), until = ${keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED}
+WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW}`,
+      read: (reply) => {
+        const id = Number(idOf(reply));
+        return { wasHeld: id > 0, othersWaiting: id === 2 };
+      },
+    };
+  }
+
+  /**
+   * Several rows are extended without those that others have locked: one locked row must not delay the rest. A single row
+   * is waited for. The time is the same in all statements, so the last one shows which rows were extended.
+   */
+  extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
+    const { table } = this.names;
+    const rows = claims.map(({ finalKey, owner, leaseMs }, i) =>
+      i === 0
+        ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l`
+        : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}`,
+    );
+    const wanted = sql`(${joined(rows, ' UNION ALL ')}) v`;
+    const byName = joinedByName(table);
+    const isOwn = raw("t.name = v.n AND t.member = '' AND t.owner = v.o");
+    const free =
+      claims.length === 1
+        ? wanted
+        : sql`(SELECT v.n, v.o, v.l FROM ${wanted} ${byName} ON ${isOwn} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
+    return {
+      sql: sql`SELECT LAST_INSERT_ID(${NOW});
+UPDATE ${free} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
+SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${byName} ON ${isOwn} WHERE t.until > ${NOW}`,
+      read: (reply) => {
+        const found = new Map(
+          rowsOf<{ name: Buffer; owner: Buffer; leftUs: number }>(reply, 2).map(({ name, owner, leftUs }) => [
+            `${name.toString('latin1')} ${owner.toString()}`,
+            leftUs,
+          ]),
+        );
+        return claims.map(({ finalKey, owner, leaseMs }): ExtendReply => {
+          const leftUs = found.get(`${nameOf(finalKey).toString('latin1')} ${owner}`);
+          if (leftUs === undefined) return { status: 'lost' };
+          if (leftUs < leaseMs * US) return { status: 'failed', cause: isLocked() };
+          return { status: 'held', validForMs: Math.floor(leftUs / US) };
+        });
+      },
+    };
+  }
+
+  /** A process that is not in the wait queue any more has missed its turn. Its next request puts it there again. */
+  peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
+    const { table, me, maxQueue } = this.names;
+    const mayTake = sql`until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me})`;
+    const mayEnter = sql`${mayTake} OR LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}`;
+    const names = joined(
+      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
+      ', ',
+    );
+    return {
+      sql: sql`SELECT name, bell, until > ${NOW} AS held,
+IF(${mayEnter}, 0, GREATEST(0, until - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
+FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
+      read: (reply) => {
+        const found = new Map(rowsOf<Peeked>(reply).map((row) => [row.name.toString('latin1'), row]));
+        return claims.map(({ finalKey }) => {
+          const row = found.get(nameOf(finalKey).toString('latin1'));
+          if (!row) return 0;
+          if (row.held === 1) this.bell?.seen(finalKey, row.bell.toString());
+          return msOf(BigInt(row.freeInUs));
+        });
+      },
+    };
+  }
+}
+
+const isLocked = (): StoreFailure =>
+  new StoreFailure('another transaction has the row of the lock', 'not-executed', {
+    keyOnly: true,
+    transient: true,
+  });
+
+interface Peeked {
+  readonly name: Buffer;
+  readonly bell: Buffer;
+  readonly held: number;
+  readonly freeInUs: number;
+}

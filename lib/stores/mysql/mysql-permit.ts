@@ -1,0 +1,180 @@
+import { NO_NUMBER_OF_PERMITS } from '../../core/kinds/permit.kind.js';
+import type { PermitClaim } from '../../core/seam/claim.js';
+import type { ReleaseOptions } from '../../core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { nameOf } from '../sql/names.js';
+import { joined, raw, sql } from '../sql/sql.js';
+import type { KindStatements } from '../sql/sql-dialect.js';
+import type { Statement } from '../sql/sql-session.js';
+import {
+  bytes,
+  HEAD,
+  idOf,
+  joinedByName,
+  msOf,
+  NOW,
+  rowsOf,
+  US,
+  type MysqlNames,
+  type ResultSetHeader,
+} from './mysql-terms.js';
+
+const LIVE_PERMITS = sql`kind = 'permit' AND until > ${NOW}`;
+const MEMBER = raw("member > ''");
+
+interface State {
+  readonly kind: Buffer;
+  readonly leftUs: number;
+  readonly mine: number;
+  readonly soonestUs: number | null;
+}
+
+/**
+ * Permits in MySQL and MariaDB: a row for each permit that is held, beside the row of the key. Each transaction locks
+ * the row of the key first, so it counts what is there. That row lives as long as the longest lease so far: until then
+ * the number of permits is remembered, and the key is no exclusive lock.
+ */
+export class MysqlPermit implements KindStatements<PermitClaim> {
+  constructor(private readonly names: MysqlNames) {}
+
+  /**
+   * Replies: the second statement returns the number of permits before as its LAST_INSERT_ID, the sixth one the state of
+   * the key.
+   */
+  acquire({ finalKey, owner, leaseMs, of, waits }: PermitClaim): Statement<AcquireReply> {
+    const { table, me, maxQueue } = this.names;
+    const name = nameOf(finalKey);
+    const [who, lease] = [bytes(owner), leaseMs * US];
+    const appended = waits
+      ? sql`IF(LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}, CONCAT(queue, ${me}), queue)`
+      : raw('queue');
+    const head =
+      of === undefined
+        ? sql`UPDATE ${table} SET permits = LAST_INSERT_ID(permits), queue = ${appended}, until = GREATEST(until, ${NOW} + ${lease})
+WHERE name = ${name} AND ${HEAD} AND ${LIVE_PERMITS}`
+        : sql`INSERT INTO ${table} (name, member, kind, owner, since, until, fence, permits)
+VALUES (${name}, '', 'permit', '', ${NOW}, ${NOW} + ${lease}, ${NOW}, LAST_INSERT_ID(${of}))
+ON DUPLICATE KEY UPDATE
+permits = IF(${LIVE_PERMITS}, LAST_INSERT_ID(permits) * 0 + VALUES(permits), IF(until <= ${NOW}, LAST_INSERT_ID(VALUES(permits)), permits)),
+queue = IF(until <= ${NOW}, '', ${appended}),
+owner = IF(until <= ${NOW}, '', owner),
+since = IF(until <= ${NOW}, VALUES(since), since),
+kind = IF(until <= ${NOW}, 'permit', kind),
+until = IF(kind = 'permit', GREATEST(until, VALUES(until)), until)`;
+    return {
+      sql: sql`START TRANSACTION;
+${head};
+DELETE FROM ${table} WHERE name = ${name} AND ${MEMBER} AND until <= ${NOW};
+INSERT INTO ${table} (name, member, kind, owner, since, until)
+SELECT h.name, ${who}, 'permit', ${who}, ${NOW}, ${NOW} + ${lease} FROM ${table} h
+WHERE h.name = ${name} AND h.member = '' AND h.kind = 'permit' AND h.until > ${NOW} AND (
+  (SELECT COUNT(*) FROM ${table} m WHERE m.name = ${name} AND m.member > '') < h.permits
+  OR EXISTS (SELECT 1 FROM ${table} o WHERE o.name = ${name} AND o.member = ${who}))
+ON DUPLICATE KEY UPDATE until = VALUES(until);
+UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE ROW_COUNT() > 0 AND name = ${name} AND ${HEAD} AND LOCATE(${me}, queue) > 0;
+SELECT h.kind, h.until - ${NOW} AS leftUs, (SELECT COUNT(*) FROM ${table} o WHERE o.name = ${name} AND o.member = ${who}) AS mine,
+(SELECT MIN(m.until) FROM ${table} m WHERE m.name = ${name} AND m.member > '') - ${NOW} AS soonestUs
+FROM ${table} h WHERE h.name = ${name} AND h.member = '';
+COMMIT`,
+      read: (reply) => {
+        const before = Number(idOf((reply as ResultSetHeader[])[1]));
+        const [state] = rowsOf<State>(reply, 5);
+        const live = state && state.leftUs > 0 ? state : undefined;
+        const isPermit = live?.kind.toString() === 'permit';
+        const limit = isPermit && of !== undefined && before !== of ? { limitBefore: before } : {};
+        if (isPermit && live.mine > 0) return { status: 'granted', validForMs: leaseMs, ...limit };
+        if (live && !isPermit)
+          return { status: 'taken', retryInMs: msOf(BigInt(live.leftUs)), heldAs: 'exclusive' };
+        if (!live)
+          throw new StoreFailure(NO_NUMBER_OF_PERMITS, 'not-executed', { keyOnly: true, claimOnly: true });
+        const { soonestUs } = live;
+        return {
+          status: 'taken',
+          retryInMs: soonestUs === null ? Infinity : msOf(BigInt(soonestUs)),
+          ...limit,
+        };
+      },
+    };
+  }
+
+  release({ finalKey, owner }: PermitClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
+    const { table } = this.names;
+    const name = nameOf(finalKey);
+    const member = sql`name = ${name} AND member = ${bytes(owner)} AND until > ${NOW}`;
+    const waiting = sql`SELECT REPLACE(queue, ${this.names.me}, '') <> '' AS waiting FROM ${table} WHERE name = ${name} AND ${HEAD}`;
+    const keep = (keepForMs ?? 0) * US;
+    const isKept = keepForMs !== undefined && keepForMs > 0;
+    return {
+      sql: isKept
+        ? sql`START TRANSACTION;
+UPDATE ${table} SET until = GREATEST(until, ${NOW} + ${keep}) WHERE name = ${name} AND ${HEAD} AND ${LIVE_PERMITS};
+UPDATE ${table} SET until = ${NOW} + ${keep} WHERE ${member};
+${waiting};
+COMMIT`
+        : sql`DELETE FROM ${table} WHERE ${member}; ${waiting}`,
+      read: (reply) => {
+        const at = isKept ? 2 : 0;
+        const { affectedRows } = (reply as ResultSetHeader[])[at]!;
+        const [row] = rowsOf<{ waiting: number }>(reply, at + 1);
+        return { wasHeld: affectedRows > 0, othersWaiting: row?.waiting === 1 };
+      },
+    };
+  }
+
+  extend(claims: readonly PermitClaim[]): Statement<readonly ExtendReply[]> {
+    const { table } = this.names;
+    const rows = claims.map(({ finalKey, owner, leaseMs }, i) =>
+      i === 0
+        ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l`
+        : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}`,
+    );
+    const wanted = joined(rows, ' UNION ALL ');
+    return {
+      sql: sql`START TRANSACTION;
+UPDATE (SELECT n, MAX(l) AS l FROM (${wanted}) a GROUP BY n) v ${joinedByName(table, raw('h'))} ON h.name = v.n AND h.member = ''
+SET h.until = GREATEST(h.until, ${NOW} + v.l) WHERE h.kind = 'permit' AND h.until > ${NOW};
+UPDATE (${wanted}) v ${joinedByName(table)} ON t.name = v.n AND t.member = v.o
+SET t.until = GREATEST(t.until, ${NOW} + v.l) WHERE t.until > ${NOW};
+SELECT t.member, t.until - ${NOW} AS leftUs FROM ${table} t JOIN (${wanted}) v ON t.name = v.n AND t.member = v.o WHERE t.until > ${NOW};
+COMMIT`,
+      read: (reply) => {
+        const found = new Map(
+          rowsOf<{ member: Buffer; leftUs: number }>(reply, 3).map(({ member, leftUs }) => [
+            member.toString(),
+            leftUs,
+          ]),
+        );
+        return claims.map(({ owner }): ExtendReply => {
+          const leftUs = found.get(owner);
+          return leftUs === undefined
+            ? { status: 'lost' }
+            : { status: 'held', validForMs: Math.floor(Number(leftUs) / US) };
+        });
+      },
+    };
+  }
+
+  peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
+    const { table } = this.names;
+    const names = joined(
+      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
+      ', ',
+    );
+    return {
+      sql: sql`SELECT h.name, GREATEST(0, IF(h.kind <> 'permit' OR h.until <= ${NOW}, h.until - ${NOW},
+IF(COUNT(m.member) < h.permits, 0, MIN(m.until) - ${NOW}))) AS freeInUs
+FROM ${table} h LEFT JOIN ${table} m ON m.name = h.name AND m.member > '' AND m.until > ${NOW}
+WHERE h.name IN (${names}) AND h.member = '' GROUP BY h.name, h.kind, h.until, h.permits`,
+      read: (reply) => {
+        const found = new Map(
+          rowsOf<{ name: Buffer; freeInUs: number | null }>(reply).map(({ name, freeInUs }) => [
+            name.toString('latin1'),
+            freeInUs === null ? Infinity : msOf(BigInt(freeInUs)),
+          ]),
+        );
+        return claims.map(({ finalKey }) => found.get(nameOf(finalKey).toString('latin1')) ?? 0);
+      },
+    };
+  }
+}

@@ -1,0 +1,100 @@
+import type { ConnectionOptions } from 'mysql2';
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import { checkChoice, checkMs, invalidOption, reading } from '../../core/settings/option-checks.js';
+import { checkNames } from '../../core/settings/option-names.js';
+import { SqlStore } from '../sql/sql.store.js';
+import { MysqlDialect } from './mysql-dialect.js';
+
+const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
+const DEFAULT_LANES = 4;
+const DEFAULT_TABLE = 'nest_lock';
+
+/** Options of {@link MysqlStore}. */
+export interface MysqlStoreOptions {
+  /** Address of the server, such as `mysql://user:password@host:3306/app`. */
+  readonly uri?: string | undefined;
+  /** Options of mysql2, instead of `uri` or beside it. */
+  readonly options?: ConnectionOptions | undefined;
+  /** Number of connections for requests; all requests about one key use the same one. Default: 4. */
+  readonly lanes?: number | undefined;
+  /** Whether a proxy stands before the server that shares connections. Default: false. */
+  readonly pooled?: boolean | undefined;
+  /** Name of the table. Default: `nest_lock`. */
+  readonly table?: string | undefined;
+  /** Time in ms within which each request has its reply. Default: 2,000. */
+  readonly commandTimeoutMs?: number | undefined;
+  /** `'on start'`: the store creates its table when the app starts. Default: it never does. */
+  readonly migrate?: 'on start' | undefined;
+  /** @internal Clock and timers, for tests. */
+  readonly runtime?: Runtime | undefined;
+}
+
+const OPTION_NAMES: Readonly<Record<Exclude<keyof MysqlStoreOptions, 'runtime'>, true>> = {
+  ...{ uri: true, options: true, lanes: true, pooled: true, table: true },
+  ...{ commandTimeoutMs: true, migrate: true },
+};
+
+/**
+ * Keeps locks in a table of MySQL or MariaDB.
+ *
+ * It supports exclusive locks and permits. See docs/stores/mysql.md for its guarantees.
+ *
+ * @throws {LockConfigurationError} (from the constructor) when an option cannot be used
+ *
+ * @example
+ * LockModule.forRoot({ store: new MysqlStore({ uri: 'mysql://app:secret@localhost/app' }) });
+ */
+export class MysqlStore extends SqlStore {
+  constructor(input: MysqlStoreOptions) {
+    const { runtime = systemRuntime(), ...given } = reading('The options of MysqlStore', () => ({
+      ...input,
+    }));
+    checkNames(given, 'MysqlStore', OPTION_NAMES);
+    const { uri, options, lanes, pooled, table, commandTimeoutMs, migrate } = given;
+    if (uri === undefined && options === undefined) {
+      throw new LockConfigurationError(
+        "Neither uri nor options is given: new MysqlStore({ uri: 'mysql://user:password@host/app' }).",
+      );
+    }
+    const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
+    const dialect = new MysqlDialect({
+      connection: { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) },
+      table: checkTable(table) ?? DEFAULT_TABLE,
+      runtime,
+      pooled: checkChoice('pooled', pooled, [true, false]) ?? false,
+      timeoutMs,
+    });
+    super(dialect, {
+      runtime,
+      commandTimeoutMs: timeoutMs,
+      lanes: checkLanes(lanes) ?? DEFAULT_LANES,
+      migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
+    });
+  }
+}
+
+/** Never shows the address: it may have a password. */
+const checkUri = (uri: unknown): string => {
+  try {
+    const { protocol, username, password, pathname } = new URL(uri as string);
+    for (const part of [username, password, pathname]) decodeURIComponent(part);
+    if (/^(mysql|mariadb):$/.test(protocol)) return uri as string;
+  } catch {
+    // The error would show the address.
+  }
+  throw new LockConfigurationError(
+    'uri must be an address such as mysql://user:password@host:3306/app. Encode user and password with encodeURIComponent.',
+  );
+};
+
+const checkLanes = (lanes: unknown): number | undefined => {
+  if (lanes === undefined || (Number.isInteger(lanes) && (lanes as number) >= 1 && (lanes as number) <= 100))
+    return lanes as number | undefined;
+  return invalidOption('lanes', 'a whole number from 1 to 100', lanes);
+};
+
+const checkTable = (table: unknown): string | undefined => {
+  if (table === undefined || (typeof table === 'string' && /^\w{1,64}$/.test(table))) return table;
+  return invalidOption('table', 'a name of letters, digits and underscores', table);
+};

@@ -1,0 +1,62 @@
+import type { Claim, ExclusiveClaim, PermitClaim } from '../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { PollTraits } from '../../core/seam/kind-traits.js';
+import type {
+  AcquireReply,
+  ExtendReply,
+  KeyState,
+  PermitState,
+  ReleaseReply,
+} from '../../core/seam/reply.js';
+import type { SqlSession, Statement } from './sql-session.js';
+
+/** Sends a statement on one of the connections. */
+export type RunStatement = <T>(statement: Statement<T>) => Promise<T>;
+
+/** Statements for one kind of lock. */
+export interface KindStatements<C extends Claim> {
+  acquire(claim: C): Statement<AcquireReply>;
+  /** Replies in the order of the claims. */
+  extend(claims: readonly C[]): Statement<readonly ExtendReply[]>;
+  release(claim: C, how: ReleaseOptions): Statement<ReleaseReply>;
+  /** See `KindStore.peekMany`. */
+  peek(claims: readonly C[]): Statement<readonly number[]>;
+  /** Notifications beside the polling. Undefined without any. */
+  watch?(finalKey: string, listener: WatchListener): Watch | undefined;
+  /** A key was released for which other processes wait. */
+  released?(): void;
+}
+
+/** What a store on a database needs of that database. */
+export interface SqlDialect {
+  /** Name for messages. */
+  readonly name: string;
+  readonly poll: PollTraits;
+  readonly exclusive: KindStatements<ExclusiveClaim>;
+  readonly permit: KindStatements<PermitClaim>;
+  inspect(finalKey: string): Statement<KeyState | null>;
+  permits(finalKey: string): Statement<PermitState | null>;
+  forceUnlock(finalKey: string): Statement<boolean>;
+  /** Removes this process from the wait queue of a key. */
+  leave(finalKey: string): Statement<void>;
+  /** Deletes rows that no lock needs any more. Resolves with how many. */
+  sweep(run: RunStatement): Promise<number>;
+  ping(): Statement<void>;
+  /** Opens a connection. Rejects with a `SqlFailure`. */
+  connect(): Promise<SqlSession>;
+  /**
+   * Resolves with true when a connection has ended in the server, too: what was under way on it comes no more. Ends it
+   * there if that is possible.
+   */
+  settle(failed: SqlSession, run: RunStatement): Promise<boolean>;
+  /**
+   * Checks the table, its version, the rights and the server; resolves with warnings.
+   *
+   * @throws {LockConfigurationError} when locks cannot work
+   */
+  check(run: RunStatement): Promise<readonly string[]>;
+  /** Creates the table, or brings it to this version. */
+  migrate(run: RunStatement): Promise<void>;
+  /** Ends the connections for notifications. */
+  close(): void;
+}

@@ -1,0 +1,86 @@
+import type { Runtime } from '../../core/runtime.js';
+import { EXPIRING } from '../../core/seam/lease-model.js';
+import type { LockStore } from '../../core/seam/lock-store.js';
+import type { KeyState, PermitState } from '../../core/seam/reply.js';
+import type { StoreHost } from '../../core/seam/store-host.js';
+import { checkSqlKey } from './names.js';
+import type { SqlDialect } from './sql-dialect.js';
+import { SqlKind } from './sql-kind.js';
+import { SqlLanes } from './sql-lanes.js';
+import { Sweeper } from './sweeper.js';
+
+/** Options of a store on a database that all databases have in common, with their defaults. */
+export interface SqlStoreSettings {
+  readonly runtime: Runtime;
+  readonly commandTimeoutMs: number;
+  readonly lanes: number;
+  readonly migratesOnStart: boolean;
+}
+
+/** Keeps locks in rows of a table, with the clock of the database. */
+export class SqlStore implements LockStore {
+  readonly lease = EXPIRING;
+  readonly name: string;
+  readonly commandTimeoutMs: number;
+  readonly kinds: { readonly exclusive: SqlKind<'exclusive'>; readonly permit: SqlKind<'permit'> };
+  private readonly lanes: SqlLanes;
+  private readonly sweeper: Sweeper;
+
+  constructor(
+    private readonly dialect: SqlDialect,
+    private readonly settings: SqlStoreSettings,
+  ) {
+    const { runtime, commandTimeoutMs: timeoutMs } = settings;
+    this.name = dialect.name;
+    this.commandTimeoutMs = timeoutMs;
+    this.lanes = new SqlLanes(dialect, { runtime, timeoutMs }, settings.lanes);
+    this.sweeper = new Sweeper(runtime, () => dialect.sweep((statement) => this.lanes.look(statement)));
+    this.kinds = {
+      exclusive: new SqlKind(runtime, this.lanes, dialect, dialect.exclusive),
+      permit: new SqlKind(runtime, this.lanes, dialect, dialect.permit),
+    };
+  }
+
+  /**
+   * Checks the table, the rights and the server; with `migrate: 'on start'` creates the table first.
+   *
+   * @throws {LockConfigurationError} when locks cannot work, with the statement to run
+   */
+  async open(host: StoreHost): Promise<void> {
+    if (this.settings.migratesOnStart) await this.migrate();
+    for (const warning of await this.dialect.check((statement) => this.lanes.look(statement)))
+      host.warn(warning);
+    this.sweeper.start();
+  }
+
+  /** Creates the table, or brings it to the version of this package. Needs the right to do so. */
+  async migrate(): Promise<void> {
+    await this.dialect.migrate((statement) => this.lanes.look(statement));
+  }
+
+  checkKey(finalKey: string): void {
+    checkSqlKey(finalKey);
+  }
+
+  inspect(finalKey: string): Promise<KeyState | null> {
+    return this.lanes.run(finalKey, this.dialect.inspect(finalKey));
+  }
+
+  permits(finalKey: string): Promise<PermitState | null> {
+    return this.lanes.run(finalKey, this.dialect.permits(finalKey));
+  }
+
+  async forceUnlock(finalKey: string): Promise<boolean> {
+    return this.lanes.run(finalKey, this.dialect.forceUnlock(finalKey));
+  }
+
+  ping(): Promise<void> {
+    return this.lanes.look(this.dialect.ping());
+  }
+
+  async close(): Promise<void> {
+    this.sweeper.stop();
+    this.dialect.close();
+    await this.lanes.close();
+  }
+}
