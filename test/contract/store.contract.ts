@@ -23,14 +23,21 @@ const ALL_KINDS = Object.keys(KINDS) as readonly LockKind[];
 export function describeStoreContract(
   name: string,
   makeHarness: MakeHarness,
-  { hasWaitQueue = true, severalNodes = false, kinds = ALL_KINDS, hasObjects = true }: StoreTraits = {},
+  { kinds = ALL_KINDS, hasObjects = true, ...traits }: StoreTraits = {},
 ): readonly string[] {
   describe(`${name} keeps the promises of the seam:`, () => {
     const opened: FullStore[] = [];
     let current: StoreHarness | undefined;
     const context: ContractContext = {
-      hasWaitQueue,
-      severalNodes,
+      ...{
+        hasWaitQueue: true,
+        severalNodes: false,
+        polled: false,
+        seesOtherKinds: false,
+        hasCounters: true,
+        takesNul: true,
+      },
+      ...traits,
       get harness() {
         if (!current) throw new Error('the harness is there only while tests run');
         return current;

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
+import { MysqlServer } from '../support/mysql/mysql-server.js';
 import { repository } from '../support/package/pack.js';
 import { guardFolder } from '../support/process-guard.js';
 import { RedisServer } from '../support/redis-server.js';
@@ -67,5 +68,12 @@ describe('the tests run on the versions that were asked for:', () => {
     const version = (/^valkey_version:(.*)\r$/m.exec(info) ?? /^redis_version:(.*)\r$/m.exec(info))?.[1];
     expect(version).toMatch(/^\d+\.\d+\.\d+$/);
     expect(version).toBe(asked['server'] ?? version);
+  });
+
+  it('of the database', async () => {
+    await using server = await MysqlServer.start();
+    const [row] = await server.admin('SELECT VERSION() AS version');
+    const [version] = /^\d+\.\d+\.\d+/.exec((row as { version: string }).version)!;
+    expect(version).toBe(asked['database'] ?? version);
   });
 });

@@ -105,8 +105,11 @@ export const writeFor = (key: string, overrides: Partial<WriteClaim> = {}): Writ
 
 export const EXCLUSIVE = underContract('exclusive', true, (key, overrides) => claimFor(key, overrides));
 export const FAIR = underContract('fair', true, (key, overrides) => fairFor(key, overrides));
-export const PERMIT = underContract('permit', false, (key, overrides) =>
-  permitFor(key, { of: 1, ...overrides, tokens: 0 }),
+export const PERMIT = underContract(
+  'permit',
+  false,
+  (key, overrides) => permitFor(key, { of: 1, ...overrides, tokens: 0 }),
+  (key) => permitFor(key, { of: 1, waits: true }),
 );
 
 export const READ = underContract(

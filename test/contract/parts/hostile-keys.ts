@@ -3,13 +3,15 @@ import { LockKeyError } from '../../../lib/core/errors/lock.errors.js';
 import { expectGranted, expectTaken, type ContractContext } from '../../support/stores/harness.js';
 import type { KindUnderContract } from '../kinds/kind-under-contract.js';
 
+const NUL = 'NUL and control characters';
+
 /** Names that have broken quoting, matching or storage somewhere. All of them are different keys. */
 export const HOSTILE_KEYS: Readonly<Record<string, string>> = {
   'spaces at both ends': '  lock: two  words ',
   'a trailing space less': '  lock: two  words',
   'line breaks': 'lock:a\r\nb\n',
   'a protocol line': 'lock:\r\n*1\r\n$8\r\nFLUSHALL\r\n',
-  'NUL and control characters': 'lock:\u0000\u0007\u001b[31m',
+  [NUL]: 'lock:\u0000\u0007\u001b[31m',
   'single and double quotes': `lock:'"\`"'`,
   'a Lua string end': `lock:']]..redis.call('flushall')--`,
   'template syntax': 'lock:${process.exit(1)}:<<id>>:#{x}',
@@ -40,6 +42,10 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
   // Of a kind with one owner it is not asked whether others wait.
   const released = kind.ordered ? { wasHeld: true } : { wasHeld: true, othersWaiting: true };
 
+  const { [NUL]: withNul, ...others } = HOSTILE_KEYS;
+  const hostile = context.takesNul ? HOSTILE_KEYS : others;
+  const refused = context.takesNul ? REFUSED_KEYS : [...REFUSED_KEYS, withNul!];
+
   /** The names are the same for each kind, and permits that are given back leave a counter for a while. */
   const connectAll = async (keys: readonly string[]) => {
     const stores = [await context.connect(), await context.connect()] as const;
@@ -49,8 +55,8 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
 
   describe('hostile keys', () => {
     it('are all different keys: each has its own owner', async () => {
-      const [a, b] = await connectAll(Object.values(HOSTILE_KEYS));
-      const claims = Object.values(HOSTILE_KEYS).map((key) => kind.claimFor(key));
+      const [a, b] = await connectAll(Object.values(hostile));
+      const claims = Object.values(hostile).map((key) => kind.claimFor(key));
       for (const claim of claims) {
         a.checkKey?.(claim.finalKey);
         expectGranted(await kind.of(a).acquire(claim));
@@ -63,7 +69,7 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
       for (const claim of claims) expect((await kind.of(a).release(claim)).wasHeld).toBe(true);
     });
 
-    it.each(Object.entries(HOSTILE_KEYS))('%s: taken, watched, released, woken', async (_, key) => {
+    it.each(Object.entries(hostile))('%s: taken, watched, released, woken', async (_, key) => {
       const [a, b] = await connectAll([key]);
       const claim = kind.claimFor(key);
       expectGranted(await kind.of(a).acquire(claim));
@@ -75,7 +81,7 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
       expect(await b.inspect(key)).toBeNull();
     });
 
-    it.each(REFUSED_KEYS)('%j is refused with LockKeyError, by every store', async (key) => {
+    it.each(refused)('%j is refused with LockKeyError', async (key) => {
       const store = await context.connect();
       expect(() => store.checkKey?.(key)).toThrow(LockKeyError);
       expect(() => store.checkKey?.(key)).toThrow(`"${key}"`);
@@ -86,6 +92,7 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
       a.checkKey?.(key);
       const claim = kind.claimFor(key);
       expectGranted(await kind.of(a).acquire(claim));
+      expectTaken(await kind.refused(b, key));
       const wakeUps = await kind.live(b, key);
       const seen = wakeUps.count;
       expect(await kind.of(a).release(claim)).toMatchObject(released);

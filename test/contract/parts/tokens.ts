@@ -77,6 +77,7 @@ export function describeTokens(context: ContractContext): void {
     });
   });
 
+  if (!context.hasCounters) return;
   describe('fencing tokens of a counter of the key', () => {
     const counted = (key: string, overrides: Partial<ExclusiveClaim> = {}): ExclusiveClaim =>
       claimFor(key, { perKeyCounter: true, ...overrides });

@@ -6,7 +6,7 @@ import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor } from './redis-monitor.js';
-import { ServerClock } from './server-clock.js';
+import { ServerClock } from '../../support/server-clock.js';
 import type { ServerNode } from './server-node.js';
 import { ServerPulse } from './server-pulse.js';
 

@@ -10,7 +10,7 @@ import { Failover, type FailoverOptions } from './failover.js';
 import { Grounds } from './grounds.js';
 import type { Replicated } from './replicated.js';
 import { RoleWatch } from './role-watch.js';
-import { ServerClock } from './server-clock.js';
+import { ServerClock } from '../../support/server-clock.js';
 import { ServerDoor } from './server-door.js';
 import { PlainNode, type ServerNode } from './server-node.js';
 

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { holderOf, WakeUpCounter } from '../../support/stores/harness.js';
 import { until } from '../../support/async.js';
 import { KEYS, type Model } from './model.js';
-import { settle } from './redis.world.js';
+import { settle } from './server.world.js';
 import { ACTORS, type Loss, type World } from './world.js';
 
 export type SeamCommand = fc.AsyncCommand<Model, World>;
@@ -208,8 +208,8 @@ const loss = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Loss>('late') },
 );
 
-/** Sequences of commands; in a world without a network nothing gets lost. */
-export const sequences = (losesReplies: boolean, maxCommands: number) =>
+/** Sequences of commands. In a world without a network nothing gets lost, and where the core polls, it has the watches. */
+export const sequences = ({ acquireWithoutReply: losesReplies, polled }: World, maxCommands: number) =>
   fc.commands(
     [
       fc.tuple(who, units, tokens).map((args) => acquire(...args)),
@@ -221,8 +221,9 @@ export const sequences = (losesReplies: boolean, maxCommands: number) =>
       fc.tuple(who).map((args) => inspect(...args)),
       fc.tuple(who).map((args) => forceUnlock(...args)),
       fc.tuple(units).map((args) => pass(...args)),
-      fc.tuple(who).map((args) => watch(...args)),
-      fc.tuple(who).map((args) => unwatch(...args)),
+      ...(polled
+        ? []
+        : [fc.tuple(who).map((args) => watch(...args)), fc.tuple(who).map((args) => unwatch(...args))]),
       ...(losesReplies
         ? [fc.tuple(who, units, loss).map((args) => acquireWithoutReply(...args)), fc.constant(undo())]
         : []),

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { StoreUnderContract } from '../../support/stores/stores.js';
 import { PROPERTY_TIMEOUT_MS, runs } from '../../support/property/runs.js';
 import { sequences } from './commands.js';
+import { mysqlWorld } from './mysql.world.js';
 import { memoryWorld } from './memory.world.js';
 import { Model } from './model.js';
 import { quorumWorld } from './quorum.world.js';
@@ -14,6 +15,7 @@ export const WORLDS: Readonly<Record<string, { make: () => Promise<World>; count
     MemoryStore: { make: memoryWorld, count: 500, length: 60 },
     QuorumStore: { make: quorumWorld, count: 200, length: 60 },
     RedisStore: { make: redisWorld, count: 50, length: 40 },
+    MysqlStore: { make: mysqlWorld, count: 30, length: 40 },
   };
 
 const describeWorld = ({ make, count, length }: (typeof WORLDS)[string]): void => {
@@ -38,7 +40,7 @@ const describeWorld = ({ make, count, length }: (typeof WORLDS)[string]): void =
 
   it('answers any sequence of requests as a model of a few lines does, and keeps nothing', async () => {
     await fc.assert(
-      fc.asyncProperty(sequences(world.acquireWithoutReply !== undefined, length), async (commands) => {
+      fc.asyncProperty(sequences(world, length), async (commands) => {
         const model = new Model(world);
         try {
           await fc.asyncModelRun(() => ({ model, real: world }), commands);

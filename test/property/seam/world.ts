@@ -18,6 +18,8 @@ export interface World extends Pick<StoreHarness, 'virtualTime' | 'pass' | 'left
   readonly unitMs: number;
   /** How much of a lease the store promises, where it is less. */
   promisedMs?(leaseMs: number): number;
+  /** See `ContractContext.polled`. */
+  readonly polled?: true;
   /** Sends an acquire that gets no answer; gives the failure. Undefined where there is no network to lose it. */
   readonly acquireWithoutReply?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
   close(): Promise<void>;

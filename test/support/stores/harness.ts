@@ -1,9 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
+import { Poller } from '../../../lib/core/acquire/poller.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { AllKindStores, KindStore, LockStore, Watch } from '../../../lib/core/seam/lock-store.js';
+import type {
+  AllKindStores,
+  KindStore,
+  LockStore,
+  Watch,
+  WatchListener,
+} from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { AcquireReply, Holder, Taken } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
@@ -85,6 +92,17 @@ export async function takeToken(store: FullStore, claim: ExclusiveClaim): Promis
 /** The part of a store that keeps claims like this one. */
 const storeOf = (store: FullStore, { kind }: Claim): KindStore => store.kinds[kind];
 
+const pollers = new WeakMap<KindStore, Poller>();
+
+/** Watches as the core does: a store that is asked at intervals has one poller for each kind. */
+const watchOf = (kind: KindStore, claim: Claim, listener: WatchListener): Watch => {
+  const poll = kind.traits?.poll;
+  if (!poll) return kind.watch!(claim, listener);
+  const poller = pollers.get(kind) ?? new Poller(kind, poll, systemRuntime());
+  pollers.set(kind, poller);
+  return poller.watch(claim, listener);
+};
+
 /** A watcher that counts its hints and can wait for the next one. */
 export class WakeUpCounter {
   count = 0;
@@ -95,7 +113,7 @@ export class WakeUpCounter {
   /** @param on a claim, or the key of an exclusive one. */
   constructor(store: FullStore, on: string | Claim, onWakeUp?: () => void) {
     const claim = typeof on === 'string' ? claimFor(on) : on;
-    this.watch = storeOf(store, claim).watch!(claim, {
+    this.watch = watchOf(storeOf(store, claim), claim, {
       notified: () => {
         this.count += 1;
         onWakeUp?.();
@@ -173,13 +191,21 @@ export interface ContractContext {
   readonly hasWaitQueue: boolean;
   /** Whether a key is given by several servers together: then a claim may be given back before it has its token. */
   readonly severalNodes: boolean;
+  /** Whether the core asks about keys at intervals. It is never told of an end that is still to come. */
+  readonly polled: boolean;
+  /** Whether an exclusive lock and permits of one key see each other. In Redis each finds only data that is not its own. */
+  readonly seesOtherKinds: boolean;
+  /** Whether it has Redisson's counters of tokens. */
+  readonly hasCounters: boolean;
+  /** Whether a key may have a NUL character. */
+  readonly takesNul: boolean;
   readonly harness: StoreHarness;
   /** A store on the harness's server, closed after the test. */
   connect(): Promise<FullStore>;
 }
 
 /** How a store differs from others. */
-export interface StoreTraits extends Partial<Pick<ContractContext, 'hasWaitQueue' | 'severalNodes'>> {
+export interface StoreTraits extends Partial<Omit<ContractContext, 'harness' | 'connect'>> {
   /** The kinds that it has; default: all. */
   readonly kinds?: readonly LockKind[];
   /** Whether it has semaphores and latches; default: true. */

@@ -3,6 +3,7 @@ import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { quorumHarness } from './quorum.harness.js';
+import { mysqlHarness, openMysql } from './mysql.harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
 
@@ -18,6 +19,17 @@ export interface StoreUnderContract {
   /** Makes a store as an app would, on the server at the harness's address. */
   readonly open: (address?: string) => FullStore;
 }
+
+/** A store on a database. */
+const DATABASE: StoreTraits = {
+  hasWaitQueue: false,
+  polled: true,
+  seesOtherKinds: true,
+  hasCounters: false,
+  takesNul: false,
+  kinds: ['exclusive', 'permit'],
+  hasObjects: false,
+};
 
 /** Every store of the library; contract.spec.ts fails for one that is missing here. */
 export const STORES: readonly StoreUnderContract[] = [
@@ -40,6 +52,14 @@ export const STORES: readonly StoreUnderContract[] = [
       hasObjects: false,
     },
     open: () => new QuorumStore({ nodes: [new MemoryStore(), new MemoryStore()] }) as unknown as FullStore,
+  },
+  {
+    name: 'MysqlStore',
+    folder: 'mysql',
+    makeHarness: mysqlHarness,
+    needsServer: true,
+    traits: DATABASE,
+    open: openMysql,
   },
 ];
 

@@ -1,0 +1,208 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Lease } from 'nest-redis-lock';
+import { until } from '../../support/async.js';
+import { MysqlLab, newKey, NOW, rowName } from '../../support/mysql/mysql-lab.js';
+import { ServerClock } from '../../support/server-clock.js';
+
+const commandTimeoutMs = 400;
+const WAIT = { waitMs: 20_000 };
+
+let lab: MysqlLab;
+beforeAll(async () => {
+  lab = await MysqlLab.start();
+  return () => lab[Symbol.asyncDispose]();
+});
+afterEach(() => lab.reset());
+
+const tokenOf = (lease: Lease): number => lease.tokenFor(lease.key);
+
+/** A holder and a waiter of one key. */
+const holderAndWaiter = async () => {
+  const [holder, waiter] = [lab.open({}, { commandTimeoutMs }), lab.open({}, { commandTimeoutMs })];
+  const lease = await holder.locks.acquire(newKey());
+  const waiting = waiter.locks.acquire(lease.key, WAIT);
+  await lab.waiting(lease.key);
+  return { holder, waiter, lease, waiting };
+};
+
+describe('a lock outlives the fault of its server', () => {
+  it.each<[string, () => Promise<void>]>([
+    [
+      'when the server is killed and restarted',
+      async () => {
+        await lab.server.kill('SIGKILL');
+        await lab.server.restart();
+      },
+    ],
+    [
+      'when the server stops for longer than the time-out of a command',
+      async () => {
+        await lab.server.kill('SIGSTOP');
+        const { locks } = lab.open({}, { commandTimeoutMs });
+        const acquiring = locks.acquire(newKey()).catch((error: unknown) => error);
+        const error = await acquiring.finally(() => lab.server.kill('SIGCONT'));
+        expect(error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+      },
+    ],
+    [
+      'when all connections are killed',
+      async () => {
+        for (const id of await lab.connections())
+          await lab.query(`KILL CONNECTION ${id}`).catch(() => undefined);
+      },
+    ],
+  ])('%s: the holder keeps it, and the waiter acquires it later with a greater token', async (_, fault) => {
+    const { holder, waiter, lease, waiting } = await holderAndWaiter();
+    await fault();
+    await until(() => lease.verify(), { what: 'the holder has it' });
+    expect(holder.lost).toEqual([]);
+    expect(await lease.release()).toBe('released');
+    const next = await waiting;
+    expect(tokenOf(next)).toBeGreaterThan(tokenOf(lease));
+    await next.release();
+    await lab.nothingLeft(holder, waiter);
+  });
+
+  it('a request that a stopped server has taken leaves no hold when the server goes on', async () => {
+    const { locks } = lab.open({}, { commandTimeoutMs });
+    const key = newKey();
+    await locks.withLock(key, () => undefined);
+    await lab.server.kill('SIGSTOP');
+    const acquiring = locks.acquire(key).catch((error: unknown) => error);
+    const error = await acquiring.finally(() => lab.server.kill('SIGCONT'));
+    expect(error).toMatchObject({ outcome: 'unknown' });
+    await until(() => locks.usage.undoing === 0, { what: 'the undo is certain' });
+    expect(await lab.isHeld(key)).toBe(false);
+  });
+});
+
+describe('a server that becomes read-only', () => {
+  it('refuses locks, all connections are opened again, and the holder keeps its lock', async () => {
+    const { locks } = lab.open({}, { commandTimeoutMs });
+    const keys = Array.from({ length: 12 }, () => newKey());
+    const leases = await locks.acquire(keys);
+    const before = await lab.connections();
+    await lab.query('SET GLOBAL read_only = 1');
+    try {
+      const refusal = { outcome: 'not-executed', message: expect.stringContaining('read-only') as string };
+      await expect(locks.acquire(newKey())).rejects.toMatchObject(refusal);
+    } finally {
+      await lab.query('SET GLOBAL read_only = 0');
+    }
+    await until(() => locks.withLock(newKey(), () => true));
+    expect(await leases.verify()).toBe(true);
+    await locks.ping();
+    await until(async () => (await lab.connections()).every((id) => !before.includes(id)));
+    expect(await leases.release()).toBe('released');
+  });
+});
+
+describe('a server without free connections', () => {
+  it('fails what needs a connection; locks on open connections go on, and others work later', async () => {
+    const old = lab.open({}, { commandTimeoutMs, lanes: 1 });
+    const key = newKey();
+    await old.locks.withLock(key, () => undefined);
+    await old.locks.ping();
+    await lab.query('SET GLOBAL max_connections = 10');
+    const taken = await Promise.all(
+      Array.from({ length: 12 }, () => lab.server.adminConnection().catch(() => undefined)),
+    );
+    const fresh = lab.open({}, { commandTimeoutMs });
+    try {
+      await fresh.manager.open();
+      await expect(fresh.locks.acquire(newKey())).rejects.toMatchObject({
+        outcome: 'not-executed',
+        message: expect.stringMatching(/Too many connections/) as string,
+      });
+      expect(await old.locks.withLock(key, () => 'ran')).toBe('ran');
+    } finally {
+      for (const connection of taken) connection?.destroy();
+    }
+    await until(() => fresh.locks.withLock(newKey(), () => true), { what: 'locks work again' });
+    await lab.query('SET GLOBAL max_connections = 151');
+  });
+});
+
+describe('a foreign transaction that has a row locked', () => {
+  it('delays the renewal of no other hold', async () => {
+    const opened = lab.open({ watchdogMs: 3_000 }, { commandTimeoutMs: 1_500, lanes: 1 });
+    const leases = await Promise.all(Array.from({ length: 20 }, () => opened.locks.acquire(newKey())));
+    const [locked, others] = [leases.slice(0, 3), leases.slice(3)];
+    const foreign = await Promise.all(locked.map(({ key }) => lab.foreignTransaction(key)));
+    // Longer than a whole lease of the holds that cannot be renewed.
+    await until(() => locked.every((lease) => lease.signal.aborted), { what: 'their time is over' });
+    for (const one of foreign) await one[Symbol.asyncDispose]();
+    expect(others.every((lease) => !lease.signal.aborted && lease.remainingMs() > 0)).toBe(true);
+    expect(opened.lost.map(({ reason }) => reason)).toEqual(['expired', 'expired', 'expired']);
+    expect(await Promise.all(others.map((lease) => lease.release()))).not.toContain('lost');
+  });
+
+  it('delays no release of another key, and the acquire of its own key is repeated', async () => {
+    const { locks } = lab.open({}, { lanes: 1 });
+    const [free, locked] = [await locks.acquire(newKey()), newKey()];
+    await locks.withLock(locked, () => undefined);
+    const foreign = await lab.foreignTransaction(locked);
+    expect(await free.release()).toBe('released');
+    const acquiring = locks.acquire(locked, WAIT);
+    let attempts = 0;
+    let last = 0;
+    await until(async () => {
+      const [one] = await lab.underWay('INSERT%');
+      const [row] = await lab.query("SHOW GLOBAL STATUS LIKE 'Com_rollback'");
+      const rollbacks = Number((row as unknown as { Value: string }).Value);
+      attempts ||= rollbacks;
+      last = rollbacks;
+      return one && last > attempts;
+    });
+    await foreign[Symbol.asyncDispose]();
+    await (await acquiring).release();
+  });
+
+  it('and wants a second one, makes a deadlock: the renewal that the server ends is repeated', async () => {
+    const opened = lab.open({ watchdogMs: 3_000 });
+    const lease = await opened.locks.permits('door', { permits: 2 }).acquire();
+    const deadlocks = async () =>
+      Number((await lab.query("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"))[0]!['Value']);
+    const before = await deadlocks();
+    const foreign = await lab.server.adminConnection();
+    try {
+      // Changes many rows, so the server ends the other transaction.
+      await foreign.query(`USE app; START TRANSACTION; INSERT INTO nest_lock (name) SELECT seq FROM seq_1_to_500;
+SELECT * FROM nest_lock WHERE name = '${rowName('door')}' AND member > '' FOR UPDATE`);
+      await until(async () => (await lab.underWay('UPDATE%')).length > 0, { what: 'a renewal waits' });
+      await foreign.query(
+        `SELECT * FROM nest_lock WHERE name = '${rowName('door')}' AND member = '' FOR UPDATE`,
+      );
+      expect(await deadlocks()).toBe(before + 1);
+    } finally {
+      foreign.destroy();
+    }
+    await until(() => lease.remainingMs() > 2_500, { what: 'a renewal' });
+    expect(opened.lost).toEqual([]);
+  });
+});
+
+describe('a server whose clock is stepped', () => {
+  it('back keeps released keys free, and tokens grow on; ahead ends leases early', async () => {
+    const clock = await ServerClock.create();
+    lab.track({ [Symbol.asyncDispose]: async () => clock.cleanUp() });
+    await using stepped = await MysqlLab.start({
+      env: clock.environment,
+      started: (pid) => clock.serves(pid),
+    });
+    const { locks } = stepped.open();
+    const token = () => locks.withLock('key', (lease) => lease.tokenFor('key'));
+    const serverTime = async () => Number((await stepped.query(`SELECT ${NOW} AS now`))[0]!['now']);
+    const held = await locks.acquire('held');
+    const [first, before] = [await token(), await serverTime()];
+    clock.jump(-3_600_000);
+    await until(async () => (await serverTime()) < before - 3_000_000_000, { what: 'the clock is back' });
+    const second = await token();
+    expect(second).toBeGreaterThan(first);
+    expect(await held.verify()).toBe(true);
+    clock.jump(7_200_000);
+    await until(async () => (await serverTime()) > before + 3_000_000_000, { what: 'the clock is ahead' });
+    expect(await token()).toBeGreaterThan(second);
+    expect(await held.verify()).toBe(false);
+  });
+});

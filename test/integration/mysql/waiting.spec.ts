@@ -1,0 +1,199 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Connection } from 'mysql2/promise';
+import { until } from '../../support/async.js';
+import { MysqlLab, newKey, type OpenMysqlLocks } from '../../support/mysql/mysql-lab.js';
+import { TestWorker } from '../../support/worker.js';
+
+const WAIT = { waitMs: 20_000 };
+const TURNS = 120;
+/** For how long a key is left to the process whose turn it is. */
+const TURN_MS = 250;
+/** What a busy machine may add. */
+const SLACK_MS = 400;
+
+let lab: MysqlLab;
+let admin: Connection;
+beforeAll(async () => {
+  lab = await MysqlLab.start();
+  admin = await lab.server.adminConnection();
+  return async () => {
+    admin.destroy();
+    await lab[Symbol.asyncDispose]();
+  };
+});
+afterEach(() => lab.reset());
+
+const work = (ms: number): Promise<unknown> => admin.query(`DO SLEEP(${ms / 1_000})`);
+
+const locksFor = ({ locks }: OpenMysqlLocks, key: string): Promise<void> =>
+  locks.withLock(key, WAIT, () => undefined);
+
+/** Processes with some callers each that acquire a key again and again. A turn is a series of locks of one process. */
+const hotKey = async (processes: readonly (readonly [OpenMysqlLocks, callers: number])[]) => {
+  const key = newKey('hot');
+  const locksOf = processes.map(() => 0);
+  const gapsMs: number[] = [];
+  let [releasedAt, last, series, longest] = [0, 0, 0, 0];
+  const call = async ({ locks }: OpenMysqlLocks, process: number): Promise<void> => {
+    while (gapsMs.length < TURNS) {
+      await locks.withLock(key, WAIT, async () => {
+        if (last !== process) gapsMs.push(performance.now() - releasedAt);
+        series = last === process ? series + 1 : 1;
+        longest = Math.max(longest, series);
+        last = process;
+        locksOf[process]! += 1;
+        await work(2);
+        releasedAt = performance.now();
+      });
+    }
+  };
+  await Promise.all(
+    processes.flatMap(([opened, callers], i) => Array.from({ length: callers }, () => call(opened, i))),
+  );
+  const sum = locksOf.reduce((a, b) => a + b);
+  const jain = sum ** 2 / (locksOf.length * locksOf.reduce((a, b) => a + b ** 2, 0));
+  return { jain, longest, longestGapMs: Math.max(...gapsMs.slice(1)) };
+};
+
+describe.each([{ pooled: false }, { pooled: true }])(
+  'a hot key of two processes (pooled: $pooled)',
+  ({ pooled }) => {
+    it('is shared equally, and no wake-up is lost', async () => {
+      const [one, two] = [lab.open({}, { pooled }), lab.open({}, { pooled })];
+      const found = await hotKey([
+        [one, 1],
+        [two, 1],
+      ]);
+      expect(found.jain).toBeGreaterThan(0.95);
+      expect(found.longestGapMs).toBeLessThan(TURN_MS + SLACK_MS);
+      await lab.nothingLeft(one, two);
+    });
+
+    it('is passed on after each batch of a process with many callers', async () => {
+      const [one, two] = [lab.open({}, { pooled }), lab.open({}, { pooled })];
+      const { longest, longestGapMs } = await hotKey([
+        [one, 5],
+        [two, 1],
+      ]);
+      expect(longest).toBeLessThanOrEqual(10);
+      expect(longestGapMs).toBeLessThan(TURN_MS + SLACK_MS);
+      await lab.nothingLeft(one, two);
+    });
+
+    it('is not kept by a process that asks always without waiting', async () => {
+      const [greedy, waiter] = [lab.open({}, { pooled }), lab.open({}, { pooled })];
+      const key = newKey();
+      let stopped = false;
+      let times = 0;
+      const ask = async (): Promise<void> => {
+        while (!stopped) if ((await greedy.locks.tryWithLock(key, () => work(2))).ran) times += 1;
+      };
+      const asking = [ask(), ask()];
+      for (let turn = 0; turn < 20; turn += 1) {
+        await until(() => times > turn, { what: 'the greedy process has had the lock' });
+        const startedAt = performance.now();
+        await locksFor(waiter, key);
+        expect(performance.now() - startedAt).toBeLessThan(TURN_MS + SLACK_MS);
+      }
+      stopped = true;
+      await Promise.all(asking);
+    });
+  },
+);
+
+describe('a waiter', () => {
+  it('leaves the wait queue when its time is over, and when it is aborted at any moment', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const { key } = await holder.locks.acquire(newKey());
+    const timedOut = waiter.locks.acquire(key, { waitMs: 300 }).catch((error: unknown) => error);
+    await lab.waiting(key);
+    expect(await timedOut).toMatchObject({ code: 'LOCK_TAKEN' });
+    await until(async () => (await lab.queueLength(key)) === 0, { what: 'it has left' });
+
+    for (let round = 0; round < 20; round += 1) {
+      const abort = new AbortController();
+      const waiting = waiter.locks
+        .acquire(key, { ...WAIT, signal: abort.signal })
+        .catch((error: unknown) => error);
+      for (let i = 0; i < round % 5; i += 1) await holder.locks.ping();
+      abort.abort();
+      expect(await waiting).toMatchObject({ code: 'LOCK_ABORTED' });
+    }
+    await waiter.locks.inspect(key);
+    await until(async () => (await lab.queueLength(key)) === 0, { what: 'none is left in the queue' });
+  });
+
+  it('that is killed delays the next one only for the time of its turn', async () => {
+    const [holder, next] = [lab.open(), lab.open()];
+    const lease = await holder.locks.acquire(newKey());
+    const args = [lab.server.uri, lease.key];
+    await using worker = TestWorker.start(new URL('./workers/waiter.worker.ts', import.meta.url), { args });
+    await lab.waiting(lease.key);
+    const waiting = next.locks.acquire(lease.key, WAIT);
+    await lab.waiting(lease.key, 2);
+    await worker.kill('SIGKILL');
+    const releasedAt = performance.now();
+    await lease.release();
+    await (await waiting).release();
+    const delayMs = performance.now() - releasedAt;
+    expect(delayMs).toBeGreaterThan(TURN_MS - 50);
+    expect(delayMs).toBeLessThan(TURN_MS + SLACK_MS);
+  });
+
+  it('acquires the key while all bells are lost, and bells come back', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const parked = () => lab.underWay('SELECT IF((SELECT COUNT%GET_LOCK%');
+    /** Passes the key to the other service once a waiter hears the bell of the holder. */
+    const passOn = async (isHeard: () => Promise<unknown>, fault = async () => undefined as void) => {
+      for (const [holder, waiter] of [
+        [one, two],
+        [two, one],
+      ] as const) {
+        const lease = await holder.locks.acquire(key, WAIT);
+        const waiting = waiter.locks.acquire(key, WAIT);
+        await isHeard();
+        await fault();
+        const releasedAt = performance.now();
+        await lease.release();
+        await (await waiting).release();
+        expect(performance.now() - releasedAt).toBeLessThan(TURN_MS + SLACK_MS);
+      }
+    };
+    // A process keeps its bell from the first release on that another one waited for.
+    await passOn(() => lab.waiting(key));
+    const isHeard = () =>
+      until(async () => (await parked()).length > 0, { what: 'a waiter is parked at a bell' });
+    await passOn(isHeard, async () => {
+      const bells = await lab.query(
+        "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER = 'app' AND (STATE = 'User lock' OR INFO LIKE '%GET_LOCK%')",
+      );
+      for (const { id } of bells) await lab.query(`KILL CONNECTION ${id}`).catch(() => undefined);
+      expect(bells.length).toBeGreaterThan(0);
+    });
+    await passOn(isHeard);
+    await lab.nothingLeft(one, two);
+  });
+});
+
+describe('five workers on MySQL', () => {
+  it('that are patient for 5 s while each works for 4 s: two work, three give up and leave nothing', async () => {
+    const key = newKey();
+    const services = Array.from({ length: 5 }, () => lab.open());
+    await Promise.all(services.map(({ locks }) => locks.ping()));
+    let inside = 0;
+    const attempts = await Promise.all(
+      services.map(({ locks }) =>
+        locks.tryWithLock(key, { waitMs: 5_000 }, async () => {
+          inside += 1;
+          expect(inside).toBe(1);
+          await work(4_000);
+          inside -= 1;
+        }),
+      ),
+    );
+    expect(attempts.filter(({ ran }) => ran)).toHaveLength(2);
+    await lab.nothingLeft(...services);
+    await until(async () => (await lab.queueLength(key)) === 0, { what: 'none is left in the queue' });
+  });
+});

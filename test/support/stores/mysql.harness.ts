@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Connection } from 'mysql2/promise';
+import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
+import { MysqlServer } from '../mysql/mysql-server.js';
+import type { FullStore, StoreHarness } from './harness.js';
+
+/** The kinds and objects that a store on a database has. */
+export const openMysql = (uri = ''): FullStore => new MysqlStore({ uri }) as unknown as FullStore;
+
+export interface MysqlHarness extends StoreHarness {
+  readonly server: MysqlServer;
+  /** A plain connection of the administrator. */
+  readonly admin: Connection;
+}
+
+/** The MySQL store on a real MariaDB server of its own, on the real clock. */
+export async function mysqlHarness(): Promise<MysqlHarness> {
+  const server = await MysqlServer.start();
+  await server.migrate();
+  const admin = await server.adminConnection();
+  const count = async (from: string): Promise<number> => {
+    const [rows] = await admin.query(`SELECT COUNT(*) AS n FROM ${from}`);
+    return (rows as { n: number }[])[0]!.n;
+  };
+  return {
+    server,
+    admin,
+    virtualTime: false,
+    entriesExpire: true,
+    address: server.uri,
+    connect: () => Promise.resolve(openMysql(server.uri)),
+    pass: async (ms) => {
+      // Timers may come up to 1 ms early.
+      const until = performance.now() + ms + 2;
+      for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
+    },
+    leftovers: async () => ({
+      holds: await count(
+        "app.nest_lock WHERE owner <> '' AND until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+      ),
+      watches: 0,
+      grantSubscriptions: 0,
+    }),
+    cleanup: async () => {
+      admin.destroy();
+      await server.stop();
+    },
+  };
+}
