@@ -17,13 +17,13 @@ import { capture, captureNpm, onPath, root } from '../process.mjs';
 const CACHE = join(root, 'node_modules', '.cache', 'matrix');
 const DOWNLOAD_LIMIT_MS = 240_000;
 
-const limits = { timeout: DOWNLOAD_LIMIT_MS, killSignal: 'SIGKILL' };
+export const limits = { timeout: DOWNLOAD_LIMIT_MS, killSignal: 'SIGKILL' };
 
 /**
  * Returns a folder that `fill` has filled, once for each content. It gets its name when it is complete, so an interrupted
  * download does not count. Of several processes that fill it at once, the first one to finish names its own.
  */
-const kept = (name, content, fill) => {
+export const kept = (name, content, fill) => {
   const digest = createHash('sha256').update(JSON.stringify(content)).digest('hex').slice(0, 12);
   const folder = join(CACHE, `${name}-${digest}`);
   if (existsSync(folder)) return folder;

