@@ -32,7 +32,7 @@ export const describeStores = (stores: readonly StoreUnderContract[]): void => {
     const kinds = Object.keys(KINDS).sort();
     const wanted = stores.flatMap(({ name, open, traits }) => {
       // Opens no connection before it is asked for something.
-      const store = open('redis://127.0.0.1:1');
+      const store = open();
       const has = Object.keys(store.kinds).sort();
       expect(has).toEqual([...(traits?.kinds ?? kinds)].sort());
       const hasObjects = traits?.hasObjects ?? true;

@@ -5,7 +5,8 @@ import { MysqlServer } from '../mysql/mysql-server.js';
 import type { FullStore, StoreHarness } from './harness.js';
 
 /** The kinds and objects that a store on a database has. */
-export const openMysql = (uri = ''): FullStore => new MysqlStore({ uri }) as unknown as FullStore;
+export const openMysql = (uri = 'mysql://127.0.0.1:1/app'): FullStore =>
+  new MysqlStore({ uri }) as unknown as FullStore;
 
 export interface MysqlHarness extends StoreHarness {
   readonly server: MysqlServer;

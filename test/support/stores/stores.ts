@@ -39,7 +39,7 @@ export const STORES: readonly StoreUnderContract[] = [
     folder: 'redis',
     makeHarness: redisHarness,
     needsServer: true,
-    open: (address = '') => new RedisStore({ redis: address }),
+    open: (address = 'redis://127.0.0.1:1') => new RedisStore({ redis: address }),
   },
   {
     name: 'QuorumStore',
