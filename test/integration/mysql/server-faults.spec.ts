@@ -162,12 +162,19 @@ describe('a foreign transaction that has a row locked', () => {
     const opened = lab.open({ watchdogMs: 3_000 });
     const lease = await opened.locks.permits('door', { permits: 2 }).acquire();
     const deadlocks = async () =>
-      Number((await lab.query("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"))[0]!['Value']);
+      Number(
+        (
+          await lab.query(
+            "SELECT COUNT AS n FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'",
+          )
+        )[0]!['n'],
+      );
     const before = await deadlocks();
     const foreign = await lab.server.adminConnection();
     try {
       // Changes many rows, so the server ends the other transaction.
-      await foreign.query(`USE app; START TRANSACTION; INSERT INTO nest_lock (name) SELECT seq FROM seq_1_to_500;
+      await foreign.query(`USE app; START TRANSACTION; INSERT INTO nest_lock (name)
+WITH RECURSIVE rows_of AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM rows_of WHERE n < 500) SELECT n FROM rows_of;
 SELECT * FROM nest_lock WHERE name = '${rowName('door')}' AND member > '' FOR UPDATE`);
       await until(async () => (await lab.underWay('UPDATE%')).length > 0, { what: 'a renewal waits' });
       await foreign.query(
