@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,9 +41,10 @@ export class PackedTypes implements AsyncDisposable {
   private constructor(private readonly folder: string) {
     this.root = join(folder, 'package');
     this.file = join(this.root, 'app.ts');
-    const entries = ['index', 'mysql', 'redis', 'store', 'testing'].map((name) =>
-      join(this.root, 'dist', 'esm', `${name}.d.ts`),
-    );
+    const declarations = join(this.root, 'dist', 'esm');
+    const entries = readdirSync(declarations)
+      .filter((name) => name.endsWith('.d.ts'))
+      .map((name) => join(declarations, name));
     this.editor = ts.createLanguageService({
       ...ts.sys,
       getCompilationSettings: () => OPTIONS,
