@@ -1,3 +1,4 @@
+import type { RowDataPacket } from 'mysql2/promise';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Lease } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
@@ -99,16 +100,27 @@ describe('a server that becomes read-only', () => {
 
 describe('a server without free connections', () => {
   it('fails what needs a connection; locks on open connections go on, and others work later', async () => {
+    await until(async () => (await lab.connections()).length === 0, { what: 'earlier connections are gone' });
     const old = lab.open({}, { commandTimeoutMs, lanes: 1 });
     const key = newKey();
     await old.locks.withLock(key, () => undefined);
     await old.locks.ping();
-    await lab.query('SET GLOBAL max_connections = 10');
-    const taken = await Promise.all(
-      Array.from({ length: 12 }, () => lab.server.adminConnection().catch(() => undefined)),
-    );
+    // The lane for locks and the lane for releases; the connections of the start check are gone.
+    const oldOnes = 2;
+    await until(async () => (await lab.connections()).length === oldOnes, { what: 'the check is over' });
+    const admin = await lab.server.adminConnection();
+    const taken = [admin];
     const fresh = lab.open({}, { commandTimeoutMs });
+    // A closed connection counts until the server has noticed, and must not leave its place later.
+    const isFull = async (): Promise<boolean> => {
+      const another = await lab.server.adminConnection().catch(() => undefined);
+      if (another) taken.push(another);
+      const [rows] = await admin.query<RowDataPacket[]>("SHOW GLOBAL STATUS LIKE 'Threads_connected'");
+      return !another && Number(rows[0]!['Value']) === taken.length + oldOnes;
+    };
     try {
+      await admin.query('SET GLOBAL max_connections = 10');
+      await until(isFull, { what: 'no connection is free' });
       await fresh.manager.open();
       await expect(fresh.locks.acquire(newKey())).rejects.toMatchObject({
         outcome: 'not-executed',
@@ -116,10 +128,10 @@ describe('a server without free connections', () => {
       });
       expect(await old.locks.withLock(key, () => 'ran')).toBe('ran');
     } finally {
-      for (const connection of taken) connection?.destroy();
+      await admin.query('SET GLOBAL max_connections = 151');
+      for (const connection of taken) connection.destroy();
     }
     await until(() => fresh.locks.withLock(newKey(), () => true), { what: 'locks work again' });
-    await lab.query('SET GLOBAL max_connections = 151');
   });
 });
 

@@ -130,7 +130,7 @@ WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
   /** Connections of the lock user. */
   async connections(): Promise<readonly number[]> {
     const rows = await this.query(
-      "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER NOT IN ('root', 'system user', 'event_scheduler')",
+      "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER NOT IN ('root', 'system user', 'event_scheduler', 'unauthenticated user')",
     );
     return rows.map(({ id }) => Number(id));
   }
