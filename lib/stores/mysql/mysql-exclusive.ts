@@ -13,6 +13,8 @@ import {
   idOf,
   msOf,
   NOW,
+  peeked,
+  READ_ONLY,
   RELEASED,
   rowsOf,
   TURN_US,
@@ -142,11 +144,11 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${by
       ', ',
     );
     return {
-      sql: sql`SELECT name, bell, until > ${NOW} AS held,
+      sql: sql`SELECT name, bell, ${READ_ONLY}, until > ${NOW} AS held,
 IF(${mayEnter}, 0, GREATEST(0, until - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
 FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
       read: (reply) => {
-        const found = new Map(rowsOf<Peeked>(reply).map((row) => [row.name.toString('latin1'), row]));
+        const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString('latin1'), row]));
         return claims.map(({ finalKey }) => {
           const row = found.get(nameOf(finalKey).toString('latin1'));
           if (!row) return 0;

@@ -14,6 +14,8 @@ import {
   joinedByName,
   msOf,
   NOW,
+  peeked,
+  READ_ONLY,
   rowsOf,
   US,
   type MysqlNames,
@@ -162,13 +164,13 @@ COMMIT`,
       ', ',
     );
     return {
-      sql: sql`SELECT h.name, GREATEST(0, IF(h.kind <> 'permit' OR h.until <= ${NOW}, h.until - ${NOW},
+      sql: sql`SELECT h.name, ${READ_ONLY}, GREATEST(0, IF(h.kind <> 'permit' OR h.until <= ${NOW}, h.until - ${NOW},
 IF(COUNT(m.member) < h.permits, 0, MIN(m.until) - ${NOW}))) AS freeInUs
 FROM ${table} h LEFT JOIN ${table} m ON m.name = h.name AND m.member > '' AND m.until > ${NOW}
 WHERE h.name IN (${names}) AND h.member = '' GROUP BY h.name, h.kind, h.until, h.permits`,
       read: (reply) => {
         const found = new Map(
-          rowsOf<{ name: Buffer; freeInUs: number | null }>(reply).map(({ name, freeInUs }) => [
+          peeked<{ name: Buffer; freeInUs: number | null }>(reply).map(({ name, freeInUs }) => [
             name.toString('latin1'),
             freeInUs === null ? Infinity : msOf(BigInt(freeInUs)),
           ]),

@@ -1,4 +1,5 @@
 import type { ResultSetHeader } from 'mysql2';
+import { StoreFailure } from '../../core/seam/store-failure.js';
 import { raw, sql, type Sql } from '../sql/sql.js';
 
 export type { ResultSetHeader } from 'mysql2';
@@ -34,6 +35,19 @@ export interface MysqlNames {
  */
 export const joinedByName = (table: Sql, as = raw('t')): Sql =>
   sql`STRAIGHT_JOIN ${table} ${as} FORCE INDEX (PRIMARY)`;
+
+/** Column of a poll that says whether the server is read-only; see {@link peeked}. */
+export const READ_ONLY = raw('@@global.read_only AS readOnly');
+
+/**
+ * Returns the rows of a poll. A read-only server may not be the primary any more, and its rows out of date. The poll then
+ * fails, so waiters request their keys, which finds that out.
+ */
+export const peeked = <T>(reply: unknown): readonly T[] => {
+  const rows = rowsOf<T & { readOnly: number }>(reply);
+  if (rows.every(({ readOnly }) => readOnly === 0)) return rows;
+  throw new StoreFailure('the server is read-only', 'not-executed', { passing: true });
+};
 
 export const bytes = (text: string): Buffer => Buffer.from(text);
 
