@@ -23,7 +23,10 @@ export class TcpProxy implements AsyncDisposable {
   private count = 0;
   private listeningPort = 0;
 
-  private constructor(private readonly target: { readonly host?: string; readonly port: number }) {}
+  private constructor(
+    /** Where new connections lead. */
+    public target: { readonly host?: string; readonly port: number },
+  ) {}
 
   static async start(target: { readonly host?: string; readonly port: number }): Promise<TcpProxy> {
     const proxy = new TcpProxy(target);

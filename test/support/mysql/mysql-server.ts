@@ -171,6 +171,8 @@ export class MysqlServer implements AsyncDisposable {
         `--datadir=${join(this.folder, 'data')}`,
         `--lc-messages-dir=${shareFolder}`,
         `--character-sets-dir=${join(shareFolder, 'charsets')}`,
+        // A server that starts removes files of others from a shared folder.
+        `--tmpdir=${this.folder}`,
         // Options with this prefix are for the servers that know them.
         '--loose-innodb-log-file-size=16M',
         ...(isMariaDb

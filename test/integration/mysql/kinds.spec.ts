@@ -1,0 +1,111 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { LockConfigurationError } from 'nest-redis-lock';
+import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
+import { systemRuntime } from '../../../lib/core/runtime.js';
+import { MysqlLab, newKey, NOW } from '../../support/mysql/mysql-lab.js';
+
+const DAY_US = 86_400_000_000;
+
+let lab: MysqlLab;
+beforeAll(async () => {
+  lab = await MysqlLab.start();
+  return () => lab[Symbol.asyncDispose]();
+});
+afterEach(() => lab.reset());
+
+describe('MySQL refuses by name', () => {
+  it.each(['fair', 'read', 'write'] as const)('a lock with mode: %s', async (mode) => {
+    const { locks } = lab.open();
+    const refusal = locks.acquire(newKey(), { mode });
+    await expect(refusal).rejects.toBeInstanceOf(LockConfigurationError);
+    await expect(refusal).rejects.toThrow(`MySQL cannot keep locks of the kind "${mode}"`);
+  });
+
+  it('semaphores, latches, and fencing: redisson', async () => {
+    const { locks } = lab.open();
+    expect(() => locks.semaphore(newKey())).toThrow('MySQL cannot keep semaphores');
+    expect(() => locks.countDownLatch(newKey())).toThrow(/MySQL cannot keep .*latches/);
+    const counting = lab.open({ fencing: 'redisson' });
+    await expect(counting.locks.acquire(newKey())).rejects.toThrow(/'redisson' goes with Redis/);
+  });
+});
+
+describe('an exclusive lock and a permit of one key', () => {
+  it('see each other, and the error says which kind has the key', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const lease = await one.locks.acquire(key);
+    const permits = two.locks.permits(key, { permits: 3 });
+    await expect(permits.acquire({ waitMs: 0 })).rejects.toMatchObject({ heldAs: 'exclusive' });
+    await lease.release();
+    const permit = await permits.acquire();
+    await expect(one.locks.acquire(key, { waitMs: 0 })).rejects.toMatchObject({ heldAs: 'permit' });
+    await permit.release();
+  });
+});
+
+describe('the sweep', () => {
+  const settings = { table: 'nest_lock', runtime: systemRuntime(), pooled: true, timeoutMs: 2_000 };
+
+  /** Sweeps once, on a connection. */
+  const sweep = async (): Promise<number> => {
+    const dialect = new MysqlDialect({ ...settings, connection: { uri: lab.server.uri } });
+    const session = await dialect.connect();
+    try {
+      return await dialect.sweep((statement) => session.send(statement));
+    } finally {
+      session.destroy();
+    }
+  };
+
+  it('deletes rows that ended more than a day ago; living ones, permits and young fences stay', async () => {
+    const { locks } = lab.open();
+    await locks.acquire('living');
+    await locks.permits('door', { permits: 2 }).acquire();
+    await locks.withLock('released', () => undefined);
+    const old = `${NOW} - ${DAY_US} - 1000000`;
+    await lab.query(`INSERT INTO nest_lock (name, until, fence) VALUES
+('dead', ${old}, ${old}), ('dead released', 0, ${old}), ('young fence', ${old}, ${NOW} - ${DAY_US} + 60000000), ('young end', ${NOW}, 1);
+INSERT INTO nest_lock (name, member, kind, owner, until) VALUES ('dead', 'o', 'permit', 'o', ${old})`);
+    expect(await sweep()).toBe(3);
+    const names = await lab.query(
+      'SELECT DISTINCT CONVERT(name USING utf8mb4) AS name FROM nest_lock ORDER BY name',
+    );
+    expect(names.map(({ name }) => name as string)).toEqual([
+      'lock:door',
+      'lock:living',
+      'lock:released',
+      'young end',
+      'young fence',
+    ]);
+    expect(await lab.query("SELECT name FROM nest_lock WHERE member <> ''")).toHaveLength(1);
+  });
+
+  it('beside other sweeps and locks makes no deadlock, and takes no lock away', async () => {
+    const deadlocks = async () =>
+      Number((await lab.query("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'"))[0]!['Value']);
+    const before = await deadlocks();
+    const opened = lab.open();
+    const keys = Array.from({ length: 20 }, (_, i) => `swept-${i}`);
+    let sweeping = true;
+    const lock = async (key: string): Promise<void> => {
+      while (sweeping) {
+        await opened.locks.withLock(key, { waitMs: 5_000 }, async (lease) =>
+          expect(await lease.verify()).toBe(true),
+        );
+        await opened.locks.permits(`p${key}`, { permits: 2 }).withPermit(() => undefined);
+      }
+    };
+    const locking = keys.map(lock);
+    for (let round = 0; round < 5; round += 1) {
+      // Also the rows of locks that come back look old.
+      await lab.query(`UPDATE nest_lock SET fence = 1 WHERE until = 0;
+INSERT IGNORE INTO nest_lock (name, until, fence) SELECT CONCAT('old', seq), 1, 1 FROM seq_1_to_300`);
+      await Promise.all([sweep(), sweep(), sweep()]);
+    }
+    sweeping = false;
+    await Promise.all(locking);
+    expect(await deadlocks()).toBe(before);
+    expect(opened.lost).toEqual([]);
+  });
+});
