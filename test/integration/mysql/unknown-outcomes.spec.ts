@@ -62,6 +62,22 @@ describe('an acquire that waits for a row in the server leaves no hold', () => {
     }
   });
 
+  it('when its statement is killed, and the undo does not end a later request of the same connection', async () => {
+    const { locks, key } = await open();
+    const later = newKey();
+    await locks.withLock(later, () => undefined);
+    const foreign = [await lab.foreignTransaction(key), await lab.foreignTransaction(later)];
+    const acquiring = locks.tryAcquire(key).catch((error: unknown) => error);
+    const next = locks.acquire(later);
+    const id = await stuck();
+    await lab.query(`KILL QUERY ${id}`);
+    expect(await acquiring).toMatchObject(UNKNOWN);
+    await foreign[0]![Symbol.asyncDispose]();
+    await until(() => locks.usage.undoing === 0, { what: 'the undo is certain' });
+    await foreign[1]![Symbol.asyncDispose]();
+    expect(await (await next).release()).toBe('released');
+  });
+
   it('when its command time-out is over, and no other key of the connection is acquired twice', async () => {
     const { locks, key } = await open(false, 300);
     const foreign = await lab.foreignTransaction(key);
