@@ -1,4 +1,4 @@
-import { LockConfigurationError } from './errors/lock.errors.js';
+import { LockConfigurationError, type LossReason } from './errors/lock.errors.js';
 import { formatValue, textOf } from './errors/describe.js';
 import type { LockKind } from './kinds/kinds.js';
 
@@ -41,18 +41,7 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   'store-up': true,
 };
 
-/** Why a lease was lost. */
-export type LossReason =
-  /** The lease ended before it could be renewed. */
-  | 'expired'
-  /** The store reported at a renewal or release that the hold is gone. */
-  | 'refused'
-  /** The store reported then that another client acquired a lock of another kind on the same key. */
-  | 'entered'
-  /** `forceUnlock` in this process ended it. */
-  | 'force-unlocked'
-  /** The app is stopping, and the section did not end within the grace period. */
-  | 'shutdown';
+export type { LossReason };
 
 export type LockEventListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
 

@@ -22,6 +22,7 @@ interface BothBuildsReport {
   readonly apps: Record<'esm' | 'cjs', AppReport>;
   readonly outside: Record<'esm' | 'cjs', Kinds>;
   readonly foreignStore: Record<'esm' | 'cjs', Kinds>;
+  readonly fenced: Record<'esm' | 'cjs', Kinds>;
   readonly named: number;
   readonly twiceUnnamed: Kinds;
   readonly madeByHand: number;
@@ -38,7 +39,7 @@ const OF_NEST_LAYER = [
     'Locked',
     'RedisLockModule',
   ],
-  ...['detached', 'getLockServiceToken', 'withLocks'],
+  ...['detached', 'fenceTransaction', 'getLockServiceToken', 'migrateFencing', 'sweepFences', 'withLocks'],
 ];
 const OF_CORE = [
   ...['LockAbortedError', 'LockConfigurationError', 'LockError', 'LockKeyError', 'LockLostError'],
@@ -140,6 +141,10 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
 
     it('knows the failure of a store that was made by the other', () => {
       expect(report.foreignStore[build]).toEqual(inBoth('LockError', 'LockStoreError'));
+    });
+
+    it('fences a lease of the other, with an error that both know', () => {
+      expect(report.fenced[build]).toEqual(inBoth('LockError', 'LockLostError'));
     });
 
     it('holds nothing in the end', () => {

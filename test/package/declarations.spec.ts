@@ -17,7 +17,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockExceptionFilter: 'catch',
   LockHttpException: 'code extensions',
   LockKeyError: ERROR,
-  LockLostError: ERROR,
+  LockLostError: `${ERROR} reason`,
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs`,
   LockService:
     'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect ' +

@@ -100,7 +100,8 @@ describe('the tarball', () => {
     ];
     const seam = (await filesIn('lib/core/seam', '.ts')).map((path) => `lib/core/seam/${path}`);
     const declarations = loadedBy(...ENTRIES.map((name) => `dist/esm/${name}.d.ts`));
-    const pages = [...(await filesIn('docs', '.md')), 'one-lock.svg', 'mysql.sql'].filter(
+    const statements = await filesIn('docs', '.sql');
+    const pages = [...(await filesIn('docs', '.md')), ...statements, 'one-lock.svg'].filter(
       (path) => !/^((api|benchmarks|decisions)\/|redisson-compatibility\.md$)/.test(path),
     );
     const expected = [

@@ -4,9 +4,9 @@ import {
   LockLostError,
   LockNotAcquiredError,
   LockStoreError,
+  type LossReason,
 } from './lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
-import type { LossReason } from '../lock-events.js';
 import type { Claim } from '../seam/claim.js';
 import { StoreFailure } from '../seam/store-failure.js';
 
@@ -249,7 +249,22 @@ export const lostError = (
     'LOCK_LOST',
     `The ${kindOf(kind).noun} on "${key}" was lost after ${ms(heldMs)}: ${LOSS[reason]}. Somebody else may ` +
       `work on the same thing: stop${tokens > 0 ? ', and let the fencing token decide what is written' : ''}.`,
-    { key },
+    { key, reason },
+  );
+
+/** @param laterToken greater token that the database has; undefined when it is unknown */
+export const fencedError = (
+  key: string,
+  { kind }: Claim,
+  token: number,
+  laterToken: number | undefined,
+): LockLostError =>
+  new LockLostError(
+    'LOCK_LOST',
+    `The ${kindOf(kind).noun} on "${key}" was lost: a later holder with a greater token` +
+      `${laterToken === undefined ? '' : ` (${laterToken})`} was in the database before this one (${token}). ` +
+      'Let this error roll the transaction back. Then acquire the lock again and repeat the work.',
+    { key, reason: 'fenced' },
   );
 
 export const endlessForItselfError = (key: string, permits: number): LockConfigurationError =>

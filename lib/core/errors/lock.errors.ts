@@ -89,10 +89,37 @@ export const withStackFromHere = (error: unknown): unknown => {
 export const isTaken = (error: unknown): error is LockNotAcquiredError =>
   error instanceof LockNotAcquiredError && error.code !== 'LOCK_NOT_REENTRANT';
 
+/** Why a lease was lost. */
+export type LossReason =
+  /** The lease ended before it could be renewed. */
+  | 'expired'
+  /** The store reported at a renewal or release that the hold is gone. */
+  | 'refused'
+  /** The store reported then that another client acquired a lock of another kind on the same key. */
+  | 'entered'
+  /** `forceUnlock` in this process ended it. */
+  | 'force-unlocked'
+  /** The app is stopping, and the section did not end within the grace period. */
+  | 'shutdown';
+
+interface Lost extends Details {
+  reason: LockLostError['reason'];
+}
+
 /** The lease ended before its holder released it. Its work may have overlapped with the work of another holder. */
 export class LockLostError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockLostError';
+  /**
+   * Why the lease was lost. `outer-release`: the enclosing lease of a nested call was released by hand. `fenced`:
+   * `fenceTransaction` found the token of a later holder in the database.
+   */
+  readonly reason: LossReason | 'outer-release' | 'fenced';
+
+  constructor(code: LockErrorCode, message: string, options: Lost) {
+    super(code, message, options);
+    this.reason = options.reason;
+  }
 }
 
 /** The store failed. It says nothing about whether the key is taken. */

@@ -24,7 +24,7 @@ const ERRORS: readonly [status: number, error: LockError][] = [
   [423, new LockNotAcquiredError('LOCK_TAKEN', `"${SECRET}" is taken`, { key: SECRET })],
   [423, new LockNotAcquiredError('LOCK_QUEUE_FULL', `"${SECRET}" is taken`, { key: SECRET })],
   [500, new LockNotAcquiredError('LOCK_NOT_REENTRANT', `"${SECRET}" is held`, { key: SECRET })],
-  [500, new LockLostError('LOCK_LOST', `"${SECRET}" was lost`, { key: SECRET })],
+  [500, new LockLostError('LOCK_LOST', `"${SECRET}" was lost`, { key: SECRET, reason: 'expired' })],
   [503, new LockStoreError(`failed on "${SECRET}"`, 'unknown', { key: SECRET })],
   [500, new LockKeyError(`no key from ${SECRET}`, { key: SECRET })],
   [500, new LockConfigurationError(`no service for ${SECRET}`)],

@@ -1,12 +1,13 @@
 import * as billing from 'billing';
 import * as lib from 'nest-redis-lock';
+import * as fencing from 'nest-redis-lock/fencing';
 import * as redis from 'nest-redis-lock/redis';
 import * as store from 'nest-redis-lock/store';
 
 /** The library as each of its builds has it. */
 export const libraries = {
-  esm: { ...lib, ...redis, ...store },
-  cjs: { ...billing.lib, ...billing.redis, ...billing.store },
+  esm: { ...lib, ...fencing, ...redis, ...store },
+  cjs: { ...billing.lib, ...billing.fencing, ...billing.redis, ...billing.store },
 };
 export type Build = keyof typeof libraries;
 

@@ -93,6 +93,13 @@ const madeByHand = async () => {
   return billing.meter.most;
 };
 
+/** What a build throws for a lease of the ESM build, in a database that has a later fence. */
+const fencedBy = async (build: Build): Promise<Record<Build, readonly string[]>> => {
+  const lease = await createTestingLocks().acquire('order');
+  const fence = () => libraries[build].fenceTransaction(() => [], lease, { dialect: 'postgres' });
+  return kindsOf(await failureOf(fence));
+};
+
 console.log(
   JSON.stringify({
     exported: exported(),
@@ -106,6 +113,7 @@ console.log(
       esm: await withForeignStore('esm', 'cjs'),
       cjs: await withForeignStore('cjs', 'esm'),
     },
+    fenced: { esm: await fencedBy('esm'), cjs: await fencedBy('cjs') },
     named: await named(),
     twiceUnnamed: kindsOf(await failureOf(() => withBothModules())),
     madeByHand: await madeByHand(),

@@ -40,5 +40,6 @@ export { Meter };
 
 /** The library as this package sees it. */
 export * as lib from 'nest-redis-lock';
+export * as fencing from 'nest-redis-lock/fencing';
 export * as redis from 'nest-redis-lock/redis';
 export * as store from 'nest-redis-lock/store';

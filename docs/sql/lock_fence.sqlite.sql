@@ -1,0 +1,5 @@
+CREATE TABLE IF NOT EXISTS "lock_fence" (
+  name TEXT PRIMARY KEY NOT NULL,
+  fence INTEGER NOT NULL,
+  seen TEXT NOT NULL
+);
