@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { APT_DOES, installWithApt, mayInstall } from './apt.mjs';
 import { exclusively } from './exclusive.mjs';
-import { onPath } from './process.mjs';
+import { onPath, postgresProgram } from './process.mjs';
 
 const findLibrary = (...path) =>
   ['/usr/lib', '/usr/lib64', '/usr/local/lib']
@@ -32,13 +32,13 @@ const NEEDS = [
   },
   {
     name: 'MariaDB',
-    why: 'the tests of the store on MySQL run against a real one',
+    why: 'the store on MySQL and fenceTransaction are tested on a real one',
     find: () => onPath('mariadbd') ?? ['/usr/sbin/mariadbd'].find((file) => existsSync(file)),
     package: 'mariadb-server-core',
     byHand:
       'install mariadbd, so that it is on the PATH (Debian and Ubuntu: apt-get install mariadb-server-core)',
     required: false,
-    without: 'the tests of the store on MySQL failed',
+    without: 'the tests on MySQL failed',
   },
   {
     name: 'libfaketime',
@@ -48,6 +48,15 @@ const NEEDS = [
     byHand: 'Debian and Ubuntu: apt-get install libfaketime',
     required: false,
     without: 'the tests that set the clock of a server failed',
+  },
+  {
+    name: 'PostgreSQL',
+    why: 'fenceTransaction is tested on a real one',
+    find: () => postgresProgram('postgres'),
+    package: 'postgresql',
+    byHand: 'Debian and Ubuntu: apt-get install postgresql; macOS: brew install postgresql',
+    required: false,
+    without: 'the tests on PostgreSQL failed',
   },
 ];
 

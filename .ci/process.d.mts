@@ -1,1 +1,2 @@
 export declare const onPath: (...names: readonly string[]) => string | undefined;
+export declare const postgresProgram: (name: string) => string | undefined;

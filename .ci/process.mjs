@@ -1,6 +1,6 @@
 // Starts other programs, in the ways that the scripts in this folder need.
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -20,6 +20,24 @@ export const onPath = (...names) => {
     }
   }
   return undefined;
+};
+
+/** Folder of Debian's versions of PostgreSQL, whose programs are not on the PATH. */
+const POSTGRES_VERSIONS = '/usr/lib/postgresql';
+
+/**
+ * Returns the path of a program of PostgreSQL: in `TEST_POSTGRES_BIN`, of Debian's newest version, or on the PATH.
+ * Undefined when it is not there.
+ */
+export const postgresProgram = (name) => {
+  const chosen = process.env.TEST_POSTGRES_BIN;
+  const versions = existsSync(POSTGRES_VERSIONS) ? readdirSync(POSTGRES_VERSIONS) : [];
+  const newest = versions
+    .map(Number)
+    .filter(Boolean)
+    .sort((a, b) => b - a)[0];
+  const folder = chosen || join(POSTGRES_VERSIONS, String(newest), 'bin');
+  return [join(folder, name)].find((file) => existsSync(file)) ?? onPath(name);
 };
 
 const outcome = (result, what) => {
