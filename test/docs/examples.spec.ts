@@ -8,6 +8,7 @@ import * as testing from '@nestjs/testing';
 import { Test, type TestingModule } from '@nestjs/testing';
 import * as lib from 'nest-redis-lock';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
+import * as libFencing from 'nest-redis-lock/fencing';
 import * as libRedis from 'nest-redis-lock/redis';
 import * as libStore from 'nest-redis-lock/store';
 import type { LockStore } from 'nest-redis-lock/store';
@@ -67,6 +68,7 @@ describe('the examples of the documentation', () => {
     '@nestjs/testing': testing,
     '@nestjs-cls/transactional': { Transactional: world.Transactional },
     'nest-redis-lock': lib,
+    'nest-redis-lock/fencing': libFencing,
     'nest-redis-lock/redis': libRedis,
     'nest-redis-lock/store': libStore,
     'nest-redis-lock/testing': libTesting,

@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as lib from 'nest-redis-lock';
+import * as libFencing from 'nest-redis-lock/fencing';
 import * as libRedis from 'nest-redis-lock/redis';
 import * as libStore from 'nest-redis-lock/store';
 import * as libTesting from 'nest-redis-lock/testing';
@@ -189,7 +190,7 @@ describe('the documentation', () => {
     const rows = tablesOf('event').flatMap((table) => table.rows);
     const events = membersOf(program, 'lib/core/lock-events.ts', 'LockEvents');
     expect(firstSpans(rows)).toEqual(events);
-    const reasons = literalsOf(program, 'lib/core/lock-events.ts', 'LossReason');
+    const reasons = literalsOf(program, 'lib/core/errors/lock.errors.ts', 'LossReason');
     expect(rows.flatMap((cells) => codeSpans(cells.join(' ')))).toEqual(expect.arrayContaining(reasons));
     for (const [event = '', payload = ''] of rows) {
       const fields = fieldsOf(program, 'lib/core/lock-events.ts', 'LockEvents', codeSpans(event)[0]!);
@@ -198,7 +199,7 @@ describe('the documentation', () => {
   });
 
   it('names every function and class that the package exports', () => {
-    const exported = [lib, libRedis, libStore, libTesting].flatMap((entry) => Object.keys(entry));
+    const exported = [lib, libFencing, libRedis, libStore, libTesting].flatMap((entry) => Object.keys(entry));
     expect(exported.filter((name) => !DOCUMENTATION.includes(name))).toEqual([]);
   });
 
