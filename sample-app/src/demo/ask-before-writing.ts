@@ -12,13 +12,14 @@ export const askBeforeWriting = (stock: FencedStock): void => {
     waiting.delete(token);
   });
   const reserve = stock.reserve.bind(stock);
-  stock.reserve = async (order, left, token) => {
+  stock.reserve = async (order, left, lease) => {
+    const token = lease.fencingToken;
     await new Promise<void>((resolve) => {
       waiting.set(token, resolve);
       report({ type: 'about-to-write', left, token });
     });
     try {
-      return await reserve(order, left, token);
+      return await reserve(order, left, lease);
     } finally {
       report({ type: 'wrote', token });
     }

@@ -1,5 +1,6 @@
 import { DataSource } from 'typeorm';
-import { flashSaleDatabase } from '../flash-sale/flash-sale.database.js';
+import { migrateFencing } from 'nest-redis-lock/fencing';
+import { fenceTable, flashSaleDatabase } from '../flash-sale/flash-sale.database.js';
 import { Order } from '../flash-sale/order.entity.js';
 import { RefusedWrite } from '../flash-sale/refused-write.entity.js';
 import { Stock } from '../flash-sale/stock.entity.js';
@@ -37,6 +38,7 @@ export class Sales implements AsyncDisposable {
   static async open(databaseUrl: string, namespace: string, paymentUrl: string): Promise<Sales> {
     const database = await new DataSource(flashSaleDatabase(databaseUrl, namespace)).initialize();
     await database.synchronize();
+    await migrateFencing(database, { table: fenceTable(database) });
     return new Sales(database, paymentUrl);
   }
 
@@ -68,15 +70,20 @@ export class Sales implements AsyncDisposable {
     return this.database.getRepository(Order).countBy({ sku });
   }
 
-  /** Resolves with the highest fencing token of a write. */
+  /** Resolves with the highest fencing token of a transaction. */
   async fence(sku: string): Promise<number> {
-    return (await this.database.getRepository(Stock).findOneByOrFail({ sku })).fence;
+    const [row] = await this.database.query<{ fence: string | null }[]>(
+      `SELECT max(fence) AS fence FROM ${fenceTable(this.database)} WHERE name LIKE '%:' || $1`,
+      [sku],
+    );
+    return Number(row?.fence);
   }
 
   /** Drops the tables of this run. */
   async [Symbol.asyncDispose](): Promise<void> {
     const runner = this.database.createQueryRunner();
-    for (const { tablePath } of this.database.entityMetadatas) await runner.dropTable(tablePath, true);
+    const tables = this.database.entityMetadatas.map(({ tablePath }) => tablePath);
+    for (const table of [...tables, fenceTable(this.database)]) await runner.dropTable(table, true);
     await runner.release();
     await this.database.destroy();
   }

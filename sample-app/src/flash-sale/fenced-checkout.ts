@@ -34,15 +34,13 @@ export class FencedCheckout {
   ) {}
 
   async sell(sku: string, userId: string, strategy: StrategyName, lease: Lease): Promise<Order> {
-    const token = lease.fencingToken;
-
-    const remaining = await this.stock.read(sku, token);
+    const remaining = await this.stock.read(sku, lease);
     const own = await this.orders.findOneBy({ sku, userId });
     if (own?.status === 'paid') throw new AlreadyOrderedError(sku);
     if (!own && remaining === 0) throw new SoldOutError(sku);
 
-    const order = own ?? (await this.stock.reserve({ sku, userId, strategy }, remaining - 1, token));
+    const order = own ?? (await this.stock.reserve({ sku, userId, strategy }, remaining - 1, lease));
     await this.payments.charge({ sku, userId, idempotencyKey: order.id, signal: lease.signal });
-    return this.stock.confirm(order, token);
+    return this.stock.confirm(order, lease);
   }
 }

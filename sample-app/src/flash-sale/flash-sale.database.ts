@@ -1,4 +1,4 @@
-import type { DataSourceOptions } from 'typeorm';
+import type { DataSource, DataSourceOptions } from 'typeorm';
 import { Order } from './order.entity.js';
 import { RefusedWrite } from './refused-write.entity.js';
 import { Stock } from './stock.entity.js';
@@ -12,3 +12,6 @@ export const flashSaleDatabase = (url: string, namespace: string): PostgresOptio
   entities: [Stock, Order, RefusedWrite],
   entityPrefix: `${namespace}_`,
 });
+
+/** Returns the table of the fences, which `fenceTransaction` uses, in the namespace of a database. */
+export const fenceTable = ({ options }: DataSource): string => `${options.entityPrefix ?? ''}lock_fence`;
