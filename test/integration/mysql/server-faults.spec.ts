@@ -173,15 +173,7 @@ describe('a foreign transaction that has a row locked', () => {
   it('and wants a second one, makes a deadlock: the renewal that the server ends is repeated', async () => {
     const opened = lab.open({ watchdogMs: 3_000 });
     const lease = await opened.locks.permits('door', { permits: 2 }).acquire();
-    const deadlocks = async () =>
-      Number(
-        (
-          await lab.query(
-            "SELECT COUNT AS n FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'",
-          )
-        )[0]!['n'],
-      );
-    const before = await deadlocks();
+    const before = await lab.deadlocks();
     const foreign = await lab.server.adminConnection();
     try {
       // Changes many rows, so the server ends the other transaction.
@@ -192,7 +184,7 @@ SELECT * FROM nest_lock WHERE name = '${rowName('door')}' AND member > '' FOR UP
       await foreign.query(
         `SELECT * FROM nest_lock WHERE name = '${rowName('door')}' AND member = '' FOR UPDATE`,
       );
-      expect(await deadlocks()).toBe(before + 1);
+      expect(await lab.deadlocks()).toBe(before + 1);
     } finally {
       foreign.destroy();
     }

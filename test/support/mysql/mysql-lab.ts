@@ -135,6 +135,14 @@ WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
     return rows.map(({ id }) => Number(id));
   }
 
+  /** Number of deadlocks that the server has ended. */
+  async deadlocks(): Promise<number> {
+    const [row] = await this.query(
+      "SELECT COUNT AS n FROM information_schema.INNODB_METRICS WHERE NAME = 'lock_deadlocks'",
+    );
+    return Number(row!['n']);
+  }
+
   /** A transaction of another user, which has the rows of a key locked until it ends. */
   async foreignTransaction(key: string): Promise<AsyncDisposable> {
     const connection = await this.server.adminConnection();
