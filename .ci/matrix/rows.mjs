@@ -107,7 +107,10 @@ export const ROWS = [
     'mysql-9',
     'MySQL 9',
     { version: '9.', suite: 'sid', program: 'mysql-server-core', file: 'mysqld' },
-    { 'a server whose clock is stepped': 'libfaketime of this release does not fit its libraries' },
+    {
+      'a server whose clock is stepped': 'libfaketime of this release does not fit its libraries',
+      'after a failover to a replica': 'its replication has other statements than that of MariaDB',
+    },
   ),
   onDatabase('mariadb-11.8', 'MariaDB 11.8', {
     version: '11.8.',
