@@ -4,6 +4,7 @@ import { MISTAKES } from './index.js';
 import { CLUSTER_MISTAKES, REPLICATED_MISTAKES } from './table/cluster.mistakes.js';
 import { CLUSTER_FAILOVER_MISTAKES, SENTINEL_FAILOVER_MISTAKES } from './table/failover.mistakes.js';
 import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
+import { SQL_MISTAKES } from './table/sql.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
 import { declarationOf, place, type Sources } from './source/place.js';
@@ -17,6 +18,7 @@ const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...REPLICATED_MISTAKES,
   ...CLUSTER_FAILOVER_MISTAKES,
   ...SENTINEL_FAILOVER_MISTAKES,
+  ...SQL_MISTAKES.flatMap(({ name, edits }) => Object.values(edits).map((own) => ({ name, edits: own }))),
 ];
 
 const printer = ts.createPrinter({ removeComments: true });

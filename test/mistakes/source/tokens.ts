@@ -23,8 +23,32 @@ const divides = (before: ts.SyntaxKind): boolean =>
 const withoutTrailingCommas = (tokens: readonly Token[]): Token[] =>
   tokens.filter(({ text }, i) => text !== ',' || !/^[)\]}]$/.test(tokens[i + 1]?.text ?? ''));
 
+const TEMPLATE_PARTS = new Set([
+  SyntaxKind.NoSubstitutionTemplateLiteral,
+  SyntaxKind.TemplateHead,
+  SyntaxKind.TemplateMiddle,
+  SyntaxKind.TemplateTail,
+]);
+
+/** The words of a piece of a template, such as a statement of SQL, and its delimiters, each character of them. */
+const tokensOfTemplate = (text: string, start: number): Token[] => {
+  const end = text.length - (text.endsWith('${') ? 2 : 1);
+  const delimiters = (from: number, to: number): Token[] =>
+    [...text.slice(from, to)].map((one, i) => ({ text: one, start: from + i, end: from + i + 1 }));
+  const words = tokensOfTypeScript(text.slice(1, end)).map((one) => ({
+    ...one,
+    start: one.start + 1,
+    end: one.end + 1,
+  }));
+  return [...delimiters(0, 1), ...words, ...delimiters(end, text.length)].map((one) => ({
+    ...one,
+    start: start + one.start,
+    end: start + one.end,
+  }));
+};
+
 /** The tokens of TypeScript, or of a piece of it. */
-export const tokensOfTypeScript = (source: string): Token[] => {
+export function tokensOfTypeScript(source: string): Token[] {
   const scanner = ts.createScanner(ts.ScriptTarget.ES2022, true, ts.LanguageVariant.Standard, source);
   const tokens: Token[] = [];
   // For each template that the scanner is in, how many braces are open since its last `${`.
@@ -41,11 +65,12 @@ export const tokensOfTypeScript = (source: string): Token[] => {
     // Which quotes a string has is a matter of format.
     const text =
       kind === SyntaxKind.StringLiteral ? JSON.stringify(scanner.getTokenValue()) : scanner.getTokenText();
-    tokens.push({ text, start: scanner.getTokenStart(), end: scanner.getTokenEnd() });
+    const [start, end] = [scanner.getTokenStart(), scanner.getTokenEnd()];
+    tokens.push(...(TEMPLATE_PARTS.has(kind) ? tokensOfTemplate(text, start) : [{ text, start, end }]));
     before = kind;
   }
   return withoutTrailingCommas(tokens);
-};
+}
 
 /** The tokens of a script in Lua, or of a piece of it. */
 export const tokensOfLua = (source: string): Token[] =>

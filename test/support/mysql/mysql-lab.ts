@@ -135,6 +135,12 @@ WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
     return rows.map(({ id }) => Number(id));
   }
 
+  /** Number of statements that wait for a row that another transaction has locked. */
+  async blocked(): Promise<number> {
+    const [row] = await this.query("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'");
+    return Number(row!['Value']);
+  }
+
   /** Number of deadlocks that the server has ended. */
   async deadlocks(): Promise<number> {
     const [row] = await this.query(
@@ -143,15 +149,18 @@ WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
     return Number(row!['n']);
   }
 
-  /** A transaction of another user, which has the rows of a key locked until it ends. */
-  async foreignTransaction(key: string): Promise<AsyncDisposable> {
+  /** A transaction of another user that has run a statement. It is rolled back in the end. */
+  async transaction(statement: string): Promise<AsyncDisposable> {
     const connection = await this.server.adminConnection();
-    await connection.query(
-      `START TRANSACTION; SELECT * FROM app.nest_lock WHERE name = '${rowName(key)}' FOR UPDATE`,
-    );
+    await connection.query(`USE app; START TRANSACTION; ${statement}`);
     return this.track({
       [Symbol.asyncDispose]: async () => void (await connection.end().catch(() => undefined)),
     });
+  }
+
+  /** A transaction of another user, which has the rows of a key locked until it ends. */
+  foreignTransaction(key: string): Promise<AsyncDisposable> {
+    return this.transaction(`SELECT * FROM nest_lock WHERE name = '${rowName(key)}' FOR UPDATE`);
   }
 
   /** Resolves when services have nothing, and no lock is held. */

@@ -1,0 +1,115 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/claim.js';
+import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
+import { systemRuntime } from '../../../lib/core/runtime.js';
+import { until } from '../../support/async.js';
+
+/** Row of a statement, with its columns by name. */
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+/** What a stage needs of the laboratory of a database. */
+export interface SqlLab {
+  query(statements: string): Promise<readonly SqlRow[]>;
+  /** A transaction of another user that has run a statement. It is rolled back in the end. */
+  transaction(statement: string): Promise<AsyncDisposable>;
+  /** Number of statements that wait for a row. */
+  blocked(): Promise<number>;
+  /** Statements that the lock user has under way, with the connection of each. */
+  underWay(like: string): Promise<readonly { readonly id: number }[]>;
+  /** Connections of the lock user. */
+  connections(): Promise<readonly number[]>;
+}
+
+export interface SqlStageOptions {
+  readonly table?: string;
+  readonly migrate?: 'on start';
+  readonly lanes?: number;
+  readonly commandTimeoutMs?: number;
+}
+
+const LEASE_MS = 30_000;
+
+let keys = 0;
+let owners = 0;
+
+/** Stores of a library, perhaps a broken one, on a real server: for short schedules about one key. */
+export class SqlStage implements AsyncDisposable {
+  /** The final key. */
+  readonly key = `stage-${(keys += 1)}`;
+  private readonly opened: AsyncDisposable[] = [];
+
+  /** @param make creates a store of the library */
+  constructor(
+    readonly lab: SqlLab,
+    private readonly make: (options: SqlStageOptions) => SqlStore,
+  ) {}
+
+  /** Opens a store as another process would have it. */
+  async store(options: SqlStageOptions = {}): Promise<SqlStore> {
+    const store = this.make(options);
+    this.opened.push({ [Symbol.asyncDispose]: () => store.close() });
+    const nothing = (): void => undefined;
+    await store.open({ runtime: systemRuntime(), watchdogMs: LEASE_MS, warn: nothing, atRisk: nothing });
+    return store;
+  }
+
+  /** Claim of a new owner. */
+  claim(more: Partial<ExclusiveClaim> = {}): ExclusiveClaim {
+    const owner = `owner-${(owners += 1)}`;
+    return {
+      kind: 'exclusive',
+      finalKey: this.key,
+      owner,
+      leaseMs: LEASE_MS,
+      tokens: 1,
+      waits: false,
+      ...more,
+    };
+  }
+
+  permitClaim(of: number): PermitClaim {
+    return { ...this.claim({ tokens: 0 }), kind: 'permit', of };
+  }
+
+  /** Sets columns of the row of the key. */
+  async set(assignments: string): Promise<void> {
+    await this.lab.query(`UPDATE nest_lock SET ${assignments} WHERE name = '${this.key}' AND member = ''`);
+  }
+
+  /** Resolves with a column of the row of a key. */
+  async column(name: 'fence' | 'queue' | 'until', key = this.key): Promise<string> {
+    const [row] = await this.lab.query(
+      `SELECT ${name} AS value FROM nest_lock WHERE name = '${key}' AND member = ''`,
+    );
+    return String(row!['value']);
+  }
+
+  /** A transaction of another user that has run a statement. It is rolled back in the end. */
+  async transaction(statement: string): Promise<AsyncDisposable> {
+    const transaction = await this.lab.transaction(statement);
+    this.opened.push(transaction);
+    return transaction;
+  }
+
+  /** Locks the rows of the key, as a transaction of another user. */
+  lockedRows(): Promise<AsyncDisposable> {
+    return this.transaction(`SELECT * FROM nest_lock WHERE name = '${this.key}' FOR UPDATE`);
+  }
+
+  /** Resolves when this number of statements waits for a row. */
+  async blocked(count: number): Promise<void> {
+    const isSo = async (): Promise<boolean> => (await this.lab.blocked()) === count;
+    await until(isSo, { what: `${count} statements wait for a row` });
+  }
+
+  /** Resolves when a store has sent all that it sends by itself after a request about the key. */
+  async settled(store: SqlStore): Promise<void> {
+    await nextTurn();
+    await nextTurn();
+    await store.inspect(this.key);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of this.opened.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  }
+}
