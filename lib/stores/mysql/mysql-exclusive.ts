@@ -46,6 +46,22 @@ export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
     this.bell?.ring();
   }
 
+  /** Takes less than half of the time that `acquire` does. Reply: the last token; 0 when nothing changed. */
+  acquireFree({ finalKey, owner, leaseMs, tokens }: ExclusiveClaim): Statement<AcquireReply | undefined> {
+    const { table, bell } = this.names;
+    return {
+      sql: sql`UPDATE ${table} SET fence = LAST_INSERT_ID(GREATEST(fence + 1, ${NOW}) + ${tokens} - 1), kind = 'exclusive',
+owner = ${bytes(owner)}, since = ${NOW}, until = ${NOW} + ${leaseMs * US}, bell = ${bell}
+WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`,
+      read: (reply) => {
+        const last = Number(idOf(reply));
+        if (last === 0) return undefined;
+        const token = last - tokens + 1;
+        return { status: 'granted', validForMs: leaseMs, ...(tokens > 0 && { token, tokens }) };
+      },
+    };
+  }
+
   /**
    * Reply: an even number is twice the first token; an odd one is 4 × µs until the next request + 2 if the key is held as
    * another kind + 1.

@@ -31,9 +31,12 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   async acquire(claim: ClaimOf<K>): Promise<AcquireReply> {
     const { finalKey } = claim;
     if (claim.perKeyCounter) throw new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true });
+    const free = this.queued.has(finalKey) ? undefined : this.statements.acquireFree?.(claim);
     if (claim.waits) this.queued.add(finalKey);
     try {
-      const reply = await this.lanes.run(finalKey, this.statements.acquire(claim));
+      const reply =
+        (free && (await this.lanes.run(finalKey, free))) ??
+        (await this.lanes.run(finalKey, this.statements.acquire(claim)));
       if (reply.status === 'granted') this.queued.delete(finalKey);
       return reply;
     } finally {

@@ -14,8 +14,8 @@ export interface SqlLab {
   transaction(statement: string): Promise<AsyncDisposable>;
   /** Number of statements that wait for a row. */
   blocked(): Promise<number>;
-  /** Statements that the lock user has under way, with the connection of each. */
-  underWay(like: string): Promise<readonly { readonly id: number }[]>;
+  /** Statements for an acquire that are under way, with the connection of each. */
+  acquires(): Promise<readonly { readonly id: number }[]>;
   /** Connections of the lock user. */
   connections(): Promise<readonly number[]>;
 }

@@ -31,10 +31,10 @@ const open = async (pooled = false, commandTimeoutMs = 2_000) => {
 
 /** The connection in which an acquire waits for a row in the server. */
 const stuck = async (): Promise<number> =>
-  (await until(async () => (await lab.underWay('INSERT%'))[0], { what: 'an acquire waits for a row' })).id;
+  (await until(async () => (await lab.acquires())[0], { what: 'an acquire waits for a row' })).id;
 
 const ended = (): Promise<unknown> =>
-  until(async () => (await lab.underWay('INSERT%')).length === 0, { what: 'the acquire has ended' });
+  until(async () => (await lab.acquires()).length === 0, { what: 'the acquire has ended' });
 
 /** Expects the key to be free, and to stay so when all that was sent has been executed. */
 const expectNoGhost = async (key: string): Promise<void> => {
@@ -52,10 +52,10 @@ describe('an acquire that waits for a row in the server leaves no hold', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const foreign = await lab.foreignTransaction(key);
       const acquiring = locks.tryAcquire(key).catch((error: unknown) => error);
-      await fault(await stuck(), () => proxy.find('INSERT INTO').forEach((connection) => connection.cut()));
+      await fault(await stuck(), () => proxy.find('bell =').forEach((connection) => connection.cut()));
       expect(await acquiring).toMatchObject(UNKNOWN);
       // The undo has ended the statement, or else the row would now become a hold.
-      await until(async () => (await lab.underWay('INSERT%')).length === 0, { timeoutMs: 600 });
+      await until(async () => (await lab.acquires()).length === 0, { timeoutMs: 600 });
       await foreign[Symbol.asyncDispose]();
       await until(() => locks.usage.undoing === 0, { what: 'the undo is certain' });
       await expectNoGhost(key);
@@ -87,7 +87,7 @@ describe('an acquire that waits for a row in the server leaves no hold', () => {
     ]);
     expect(first).toMatchObject({ reason: UNKNOWN });
     for (const other of others) expect(other).toMatchObject({ reason: { outcome: 'not-executed' } });
-    await until(async () => (await lab.underWay('INSERT%')).length === 0, { timeoutMs: 600 });
+    await until(async () => (await lab.acquires()).length === 0, { timeoutMs: 600 });
     await foreign[Symbol.asyncDispose]();
     await until(() => locks.usage.undoing === 0, { what: 'the undo is certain' });
     await lab.nothingLeft();
@@ -124,7 +124,7 @@ describe('an acquire whose connection is cut', () => {
     const startedAt = performance.now();
     const acquiring = locks.tryAcquire(key, { leaseMs: 1_200 }).catch((error: unknown) => error);
     await stuck();
-    for (const connection of proxy.find('INSERT INTO')) connection.cut();
+    for (const connection of proxy.find('bell =')) connection.cut();
     expect(await acquiring).toMatchObject(UNKNOWN);
     await foreign[Symbol.asyncDispose]();
     await until(() => lab.isHeld(key), { what: 'the acquire was executed nevertheless' });

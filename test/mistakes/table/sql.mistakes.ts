@@ -16,15 +16,29 @@ export interface SqlMistake {
 const LISTENER: WatchListener = { notified: () => undefined, failed: () => undefined };
 const AN_HOUR_S = 3_600;
 
-/** Runs `work` while new connections have the clock of the server set off. */
+/** Runs `work` while new connections have a clock that stands still, set off by some seconds. */
 const withClock = async ({ lab }: SqlStage, offsetS: number, work: () => Promise<void>): Promise<void> => {
-  await lab.query(`SET GLOBAL init_connect = 'SET timestamp = UNIX_TIMESTAMP() + ${offsetS}'`);
+  await lab.query(`SET GLOBAL init_connect = 'SET timestamp = ${Date.now() / 1_000 + offsetS}'`);
   try {
     await work();
   } finally {
     await lab.query(`SET GLOBAL init_connect = ''`);
   }
 };
+
+/** A process asks for a key that it has released, while another one waits for it. */
+const asksAlways = (stage: SqlStage): Promise<void> =>
+  withClock(stage, 0, async () => {
+    const [one, other] = [await stage.store(), await stage.store()];
+    const claim = stage.claim();
+    await one.kinds.exclusive.acquire(claim);
+    const watch = other.kinds.exclusive.watch(stage.claim(), LISTENER);
+    await other.kinds.exclusive.acquire(stage.claim({ waits: true }));
+    await one.kinds.exclusive.release(claim);
+    const reply = await one.kinds.exclusive.acquire(stage.claim());
+    watch.close();
+    assert.equal(reply.status, 'taken');
+  });
 
 /** One mistake for each safety rule of the stores on a database. */
 export const SQL_MISTAKES: readonly SqlMistake[] = [
@@ -64,7 +78,10 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
   {
     name: 'a token is not greater than that of an earlier holder whose clock was ahead',
     edits: {
-      mysql: [{ in: 'MysqlExclusive.acquire', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' }],
+      mysql: [
+        { in: 'MysqlExclusive.acquire', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
+        { in: 'MysqlExclusive.acquireFree', find: 'GREATEST(fence + 1, ${NOW})', replace: '(${NOW})' },
+      ],
     },
     async play(stage) {
       const { exclusive } = (await stage.store()).kinds;
@@ -153,6 +170,36 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     },
   },
   {
+    name: 'a key that others wait for is taken for a free one',
+    edits: {
+      mysql: [
+        {
+          in: 'MysqlExclusive.acquireFree',
+          find: "AND until <= ${NOW} AND queue = ''",
+          replace: 'AND until <= ${NOW}',
+        },
+      ],
+    },
+    play: asksAlways,
+  },
+  {
+    name: 'a key that is held is taken for a free one',
+    edits: {
+      mysql: [
+        {
+          in: 'MysqlExclusive.acquireFree',
+          find: "AND until <= ${NOW} AND queue = ''",
+          replace: "AND queue = ''",
+        },
+      ],
+    },
+    async play(stage) {
+      const { exclusive } = (await stage.store()).kinds;
+      await exclusive.acquire(stage.claim());
+      assert.equal((await exclusive.acquire(stage.claim())).status, 'taken');
+    },
+  },
+  {
     name: 'a process that asks always goes before the wait queue',
     edits: {
       mysql: [
@@ -163,19 +210,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
         },
       ],
     },
-    async play(stage) {
-      const [one, other] = [await stage.store(), await stage.store()];
-      const claim = stage.claim();
-      await one.kinds.exclusive.acquire(claim);
-      const watch = other.kinds.exclusive.watch(stage.claim(), LISTENER);
-      await other.kinds.exclusive.acquire(stage.claim({ waits: true }));
-      // A release with a turn that lasts: the test may be slow.
-      await one.kinds.exclusive.release(claim, { keepForMs: 1 });
-      await stage.set('until = until + 0');
-      const reply = await one.kinds.exclusive.acquire(stage.claim());
-      watch.close();
-      assert.equal(reply.status, 'taken');
-    },
+    play: asksAlways,
   },
   {
     name: 'a caller that gave up stays in the wait queue',
@@ -237,7 +272,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
         (failure: unknown) => failure as StoreFailure,
       );
       await stage.blocked(1);
-      const [request] = await stage.lab.underWay('INSERT%');
+      const [request] = await stage.lab.acquires();
       const uncertain = await acquiring;
       await exclusive.release(next, { uncertain }).catch(() => undefined);
       const left = await stage.lab.connections();

@@ -167,8 +167,11 @@ const acquireWithoutReply = (who: Who, units: number, loss: Loss): SeamCommand =
       const failure = await world.acquireWithoutReply!(who.actor, claim, loss);
       expect(failure.outcome).toBe('unknown');
       if (loss === 'late') return model.giveUpOwner(key, who.actor);
-      if (loss === 'reply' && !model.isTakenFrom(key, claim.owner))
-        model.take(key, claim.owner, claim.leaseMs);
+      if (loss === 'reply' && !model.isTakenFrom(key, claim.owner)) {
+        const leftMs = (await world.leftMs?.(claim)) ?? claim.leaseMs;
+        // Less than one unit has passed since.
+        if (leftMs > 0) model.take(key, claim.owner, Math.ceil(leftMs / world.unitMs) * world.unitMs);
+      }
       seat.unsettled = { claim, failure };
     },
     (model) => !seatOf(model, who).seat.unsettled,

@@ -6,7 +6,7 @@ import { TcpProxy, type ProxyConnection } from '../../support/tcp-proxy.js';
 import { closeAll, connectAll, type Loss, type World } from './world.js';
 
 /** What the world on a real server needs to know of it. */
-interface WorldServer extends Pick<World, 'polled'> {
+interface WorldServer extends Pick<World, 'leftMs' | 'polled'> {
   readonly harness: StoreHarness;
   readonly server: { readonly host: string; readonly port: number };
   /** Makes a store that reaches the server through the proxy. */

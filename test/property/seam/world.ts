@@ -22,6 +22,11 @@ export interface World extends Pick<StoreHarness, 'virtualTime' | 'pass' | 'left
   readonly polled?: true;
   /** Sends an acquire that gets no answer; gives the failure. Undefined where there is no network to lose it. */
   readonly acquireWithoutReply?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
+  /**
+   * How long an acquire whose reply got lost holds its key, in ms; 0: it does not. Undefined: it took the key, because it
+   * is one request.
+   */
+  leftMs?(claim: ExclusiveClaim): Promise<number>;
   close(): Promise<void>;
 }
 

@@ -127,6 +127,11 @@ WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
     return rows as unknown as { id: number; info: string }[];
   }
 
+  /** Statements for an acquire that are under way, with the connection of each. */
+  acquires(): Promise<readonly { readonly id: number }[]> {
+    return this.underWay('%bell = %');
+  }
+
   /** Connections of the lock user. */
   async connections(): Promise<readonly number[]> {
     const rows = await this.query(
