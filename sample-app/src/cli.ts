@@ -4,7 +4,7 @@ import { introduction } from './demo/introduction.js';
 import { paintFor } from './demo/paint.js';
 import { COLUMNS_TEXT, reportTable, reportText } from './demo/report.js';
 import { Resources } from './demo/resources.js';
-import { runSale, type SaleReport } from './demo/run-sale.js';
+import { INSTANCES, runSale, type SaleReport } from './demo/run-sale.js';
 import { serve } from './demo/serve.js';
 import { Stage } from './demo/stage.js';
 import { wrap } from './demo/wrap.js';
@@ -20,8 +20,8 @@ const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> 
 
   await using resources = new Resources();
   say('Starting …');
-  const stage = await Stage.set(resources);
-  say(`Redis: ${stage.redis.description}.`);
+  const stage = await Stage.set(resources, options.store);
+  say(stage.locks.description);
   say(`PostgreSQL: ${stage.database.description}.`);
   signal.throwIfAborted();
   if (options.serve) {
@@ -29,18 +29,19 @@ const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> 
     return EXIT.ok;
   }
 
-  say(introduction(options, paint));
+  const instances = Math.min(INSTANCES, stage.locks.maxInstances);
+  say(introduction(options, instances, paint));
   const reports: SaleReport[] = [];
   for (const strategy of strategies)
     reports.push(await runSale(stage, strategy, { buyers, items, signal, output, paint }));
 
   say(
-    `\n${reportTable(reports, paint)}\n${reportText(reports, items, paint)}\n\n${paint('aside', COLUMNS_TEXT)}`,
+    `\n${reportTable(reports, paint)}\n${reportText(reports, { items, instances }, paint)}\n\n${paint('aside', COLUMNS_TEXT)}`,
   );
   const ok = reports.every((report) => report.complaints.length === 0);
   if (options.json) {
-    const { redis, database } = stage;
-    const result = { ok, redis: redis.description, database: database.description, buyers, items, reports };
+    const { locks, database } = stage;
+    const result = { ok, locks: locks.description, database: database.description, buyers, items, reports };
     process.stdout.write(`${JSON.stringify(result, undefined, 2)}\n`);
   }
   return ok ? EXIT.ok : EXIT.broken;

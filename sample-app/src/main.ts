@@ -19,7 +19,7 @@ await runPart(async () => {
   app.enableShutdownHooks();
   if (settings.underFaults) askBeforeWriting(app.get(FencedStock));
   const locks = app.get(LockService);
-  // An instance without Redis could not sell: it does not start.
+  // An instance without its locks could not sell: it does not start.
   await locks.ping();
   await app.listen(settings.port, '127.0.0.1');
   await reportAcquisitions(locks);

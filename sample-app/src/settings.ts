@@ -1,14 +1,15 @@
 import { isStrategyName, type StrategyName } from './flash-sale/strategies/strategy-names.js';
+import { isStoreName, type LockPlace } from './lock-place.js';
 
 /** Settings of one instance of the app, from its environment. */
 export interface AppSettings {
-  readonly redisUrl: string;
+  readonly locks: LockPlace;
   readonly databaseUrl: string;
   readonly paymentUrl: string;
   readonly strategy: StrategyName;
   /** Prefix of every table name. */
   readonly namespace: string;
-  /** Prefix of every key in Redis. */
+  /** Prefix of every key. */
   readonly keyPrefix: string;
   /** How long the sale stands still when a holder of the lock dies, in ms. */
   readonly watchdogMs: number;
@@ -28,12 +29,16 @@ const required = (env: NodeJS.ProcessEnv, name: string): string => {
 export const readSettings = (env: NodeJS.ProcessEnv): AppSettings => {
   const strategy = env['STRATEGY'] ?? 'locked';
   if (!isStrategyName(strategy)) throw new Error(`STRATEGY names no strategy: "${strategy}".`);
+  const store = env['LOCK_STORE'] ?? 'redis';
+  if (!isStoreName(store)) throw new Error(`LOCK_STORE names no store: "${store}".`);
+  const url = store === 'memory' ? '' : required(env, 'LOCK_URL');
+  const namespace = env['NAMESPACE'] ?? 'flash_sale';
   return {
     strategy,
-    redisUrl: required(env, 'REDIS_URL'),
+    locks: { store, url, namespace },
     databaseUrl: required(env, 'DATABASE_URL'),
     paymentUrl: required(env, 'PAYMENT_URL'),
-    namespace: env['NAMESPACE'] ?? 'flash_sale',
+    namespace,
     keyPrefix: env['KEY_PREFIX'] ?? 'flash-sale:',
     watchdogMs: Number(env['WATCHDOG_MS'] ?? 30_000),
     underFaults: env['UNDER_FAULTS'] === '1',

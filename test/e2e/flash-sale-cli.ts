@@ -24,7 +24,12 @@ export class FlashSaleCli {
 
   constructor(args: readonly string[], env: Record<string, string | undefined> = {}) {
     // Only what a test names counts, not the servers and colours of the one who runs the tests.
-    const own = { REDIS_URL: undefined, DATABASE_URL: undefined, FORCE_COLOR: undefined };
+    const own = {
+      REDIS_URL: undefined,
+      MYSQL_URL: undefined,
+      DATABASE_URL: undefined,
+      FORCE_COLOR: undefined,
+    };
     const environment = { ...process.env, ...own, ...env };
     this.child = spawn(process.execPath, [fromRoot('dist/sample-app/cli.js'), ...args], {
       env: environment,

@@ -15,7 +15,7 @@ const RUN_TIMEOUT_MS = 240_000;
 
 interface Result {
   readonly ok: boolean;
-  readonly redis: string;
+  readonly locks: string;
   readonly database: string;
   readonly reports: readonly SaleReport[];
 }
@@ -65,8 +65,8 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
   };
 
   it('says which servers it took', () => {
-    expect(result.redis).toContain('REDIS_URL');
-    expect(result.redis).toContain(String(server.port));
+    expect(result.locks).toContain('REDIS_URL');
+    expect(result.locks).toContain(String(server.port));
     expect(result.database).toContain('embedded');
   });
 
@@ -190,7 +190,7 @@ describe('without any server to be found', () => {
     async () => {
       using bare = bareBonesPath();
       const { code, stderr, result } = await run(['--strategies', 'locked,manual'], { PATH: bare.path });
-      expect(result.redis).toContain('embedded Valkey');
+      expect(result.locks).toContain('embedded Valkey');
       expect(result.database).toContain('embedded');
       expect(result.reports.flatMap(({ complaints }) => complaints)).toEqual([]);
       expect(code, stderr).toBe(0);

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import type { Part, Parts } from './parts.js';
+import { UsageError } from './options.js';
+import type { Parts } from './parts.js';
 
 /** Server that the demo uses: its address, and its description. */
 export interface Backend {
@@ -17,9 +18,9 @@ const isExecutable = (path: string): boolean => {
   }
 };
 
-const onPath = (program: string): string | undefined =>
-  (process.env['PATH'] ?? '')
-    .split(delimiter)
+/** Returns the path of a program; undefined when it is neither on the PATH nor in one of the folders. */
+export const onPath = (program: string, ...folders: readonly string[]): string | undefined =>
+  [...(process.env['PATH'] ?? '').split(delimiter), ...folders]
     .filter((directory) => directory !== '')
     .map((directory) => join(directory, program))
     .find(isExecutable);
@@ -30,41 +31,35 @@ const place = (url: string): string => {
   return port ? `${hostname}:${port}` : hostname;
 };
 
+/** Returns the server that a variable names; undefined when it is not set. */
+export const given = (variable: string, example: string): Backend | undefined => {
+  const url = process.env[variable];
+  if (!url) return undefined;
+  if (!URL.canParse(url)) throw new UsageError(`${variable} must be an address such as ${example}.`);
+  return { url, description: `the one of ${variable} at ${place(url)}` };
+};
+
 const START_ATTEMPTS = 3;
 
-/** Starts a server. Another process may take its port before it listens; the next attempt uses another port. */
-const startRedisPart = async (
+/** Starts a server as a part: a program, or a server that is embedded in the part. */
+export const startServer = async (
   parts: Parts,
   name: string,
   module: string,
-  args: string[] = [],
-): Promise<Part> => {
+  program?: string,
+): Promise<Backend> => {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await parts.start(name, module, {}, args);
+      const { url } = await parts.start(name, module, {}, program ? [program] : []);
+      const what = program ? `${program}, started for this run,` : `the ${name}`;
+      return { url, description: `${what} at ${place(url)}` };
     } catch (error) {
+      // Another process may take its port before it listens; the next attempt uses another port.
       if (attempt === START_ATTEMPTS) throw error;
     }
   }
 };
 
-const backend = ({ url }: Part, what: string): Backend => ({ url, description: `${what} at ${place(url)}` });
-
-export const startRedis = async (parts: Parts): Promise<Backend> => {
-  const given = process.env['REDIS_URL'];
-  if (given) return { url: given, description: `the one of REDIS_URL at ${place(given)}` };
-  const program = onPath('redis-server') ?? onPath('valkey-server');
-  if (program) {
-    const part = await startRedisPart(parts, 'Redis server', './parts/redis-server.part.js', [program]);
-    return backend(part, `${program}, started for this run,`);
-  }
-  const part = await startRedisPart(parts, 'embedded Valkey', './parts/embedded-valkey.part.js');
-  return backend(part, 'the embedded Valkey (no redis-server on the PATH)');
-};
-
-export const startDatabase = async (parts: Parts): Promise<Backend> => {
-  const given = process.env['DATABASE_URL'];
-  if (given) return { url: given, description: `the one of DATABASE_URL at ${place(given)}` };
-  const part = await parts.start('embedded PostgreSQL', './parts/embedded-postgres.part.js');
-  return backend(part, 'the embedded one');
-};
+export const startDatabase = async (parts: Parts): Promise<Backend> =>
+  given('DATABASE_URL', 'postgres://user:password@localhost:5432/database') ??
+  startServer(parts, 'embedded PostgreSQL', './parts/embedded-postgres.part.js');

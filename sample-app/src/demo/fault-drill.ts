@@ -6,7 +6,7 @@ export interface FaultOptions {
   /** Instances that ask before they write. */
   readonly instances: readonly Part[];
   readonly items: number;
-  /** Resolves with the owner of the lock in Redis; undefined when it is free. */
+  /** Resolves with the owner of the lock in the store; undefined when it is free. */
   readonly owner: (key: string) => Promise<string | undefined>;
   /** Resolves with the highest token that the database has seen. */
   readonly fence: () => Promise<number>;
@@ -130,7 +130,7 @@ const writerOf = (instance: Part, token: number): Writer => {
 type StoppedHolder = Acquired & { readonly instance: Part };
 
 /**
- * Stops an instance that reports the lock, and checks in Redis whether it still holds it; if not, tries the next one.
+ * Stops an instance that reports the lock, and checks in the store whether it still holds it; if not, tries the next one.
  */
 const stopHolder = async (options: FaultOptions): Promise<StoppedHolder> => {
   const holds = async ({ key, owner }: StoppedHolder): Promise<boolean> =>

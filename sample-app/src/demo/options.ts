@@ -4,8 +4,10 @@ import {
   STRATEGY_NAMES,
   type StrategyName,
 } from '../flash-sale/strategies/strategy-names.js';
+import { isStoreName, STORE_NAMES, type StoreName } from '../lock-place.js';
 
 export interface DemoOptions {
+  readonly store: StoreName;
   readonly buyers: number;
   readonly items: number;
   readonly strategies: readonly StrategyName[];
@@ -25,6 +27,8 @@ npm start               runs the sale with every strategy, kills and stops
                         instances, prints a table
 npm start -- --serve    keeps the app up for curl, until Ctrl-C
 
+  --store <name>        what keeps the locks: ${STORE_NAMES.join(', ')}
+                        (default redis)
   --buyers <n>          how many different buyers there are (default 2000);
                         every tenth clicks five times
   --items <n>           how many articles there are (default 100)
@@ -36,7 +40,10 @@ npm start -- --serve    keeps the app up for curl, until Ctrl-C
 
 REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a
 redis-server or valkey-server on the PATH is started, else an embedded Valkey;
-and an embedded PostgreSQL. Nothing that was there before is touched.`;
+and an embedded PostgreSQL. With --store mysql it is the server of MYSQL_URL, or
+a mariadbd that is started. With --store memory one instance sells, without
+faults: others would not see its locks. Nothing that was there before is
+touched.`;
 
 const wholeNumber = (name: string, value: string, min: number): number => {
   const number = Number(value);
@@ -52,9 +59,15 @@ const strategyList = (value: string): StrategyName[] =>
     throw new UsageError(`There is no strategy "${name}". Choose from ${STRATEGY_NAMES.join(', ')}.`);
   });
 
+const storeNamed = (value: string): StoreName => {
+  if (isStoreName(value)) return value;
+  throw new UsageError(`There is no store "${value}". Choose from ${STORE_NAMES.join(', ')}.`);
+};
+
 export const parseOptions = (args: readonly string[]): DemoOptions => {
   const { values } = parse(args);
   return {
+    store: storeNamed(values.store),
     buyers: wholeNumber('buyers', values.buyers, 1),
     items: wholeNumber('items', values.items, 1),
     instances: wholeNumber('instances', values.instances, 1),
@@ -74,6 +87,7 @@ const parse = (args: readonly string[]) => {
     return parseArgs({
       args: [...args],
       options: {
+        store: { type: 'string', default: 'redis' },
         buyers: { type: 'string', default: '2000' },
         items: { type: 'string', default: '100' },
         instances: { type: 'string', default: '3' },

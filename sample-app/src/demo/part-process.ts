@@ -10,7 +10,7 @@ export type PartMessage =
 export interface Acquired {
   readonly type: 'acquired';
   readonly key: string;
-  /** Prefix of the owner names of all its holds in Redis. */
+  /** Prefix of the owner names of all its holds in the store. */
   readonly owner: string;
   readonly token: number;
 }
@@ -46,6 +46,8 @@ export const report = (message: PartMessage): void => {
  */
 export const runPart = async (start: () => Promise<string>): Promise<void> => {
   process.once('disconnect', () => process.exit());
+  // The starting process may have gone while the modules of this part were loaded.
+  if (process.send && !process.connected) process.exit();
   try {
     const url = await start();
     report({ type: 'ready', url });

@@ -23,6 +23,7 @@ export interface Part {
 /** Starts the processes of the demo, and makes sure that none outlives it. */
 export class Parts implements AsyncDisposable {
   private readonly children = new Set<ChildProcess>();
+  private isOver = false;
   /** Parts end by themselves when this process is gone, but a stopped one has to be resumed to notice it. */
   private readonly wakeAll = () => this.children.forEach((child) => child.kill('SIGCONT'));
 
@@ -37,6 +38,8 @@ export class Parts implements AsyncDisposable {
     env: Record<string, string> = {},
     args: string[] = [],
   ): Promise<Part> {
+    // A start that failed because all parts were ended must not be repeated.
+    if (this.isOver) throw new Error(`The ${name} was not started: the demo is over.`);
     const child = fork(fileURLToPath(new URL(module, import.meta.url)), args, {
       env: { ...process.env, ...env },
       execArgv: ['--enable-source-maps', '--disable-warning=ExperimentalWarning'],
@@ -68,6 +71,7 @@ export class Parts implements AsyncDisposable {
 
   /** Ends every running part. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.isOver = true;
     await Promise.all([...this.children].map((child) => this.stop(child)));
     process.off('exit', this.wakeAll);
   }

@@ -12,12 +12,12 @@ export const reportAcquisitions = async (locks: LockService): Promise<void> => {
 };
 
 /**
- * Resolves with the prefix of this instance's owners in Redis, which are `<uuid>:<n>`. It learns it from one of them.
+ * Resolves with the prefix of this instance's owners in the store, which are `<uuid>:<n>`. It learns it from one of them.
  */
 const ownerPrefix = async (locks: LockService): Promise<string> => {
   const key = `instance:${process.pid}`;
   await using lease = await locks.acquire(key);
   const [hold] = (await locks.inspect(lease.key))?.holders ?? [];
-  if (!hold) throw new Error(`Redis does not know the lock "${key}" that was just taken.`);
+  if (!hold) throw new Error(`The store does not know the lock "${key}" that was just taken.`);
   return hold.owner.slice(0, hold.owner.lastIndexOf(':') + 1);
 };

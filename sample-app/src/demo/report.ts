@@ -1,3 +1,4 @@
+import { instancesOf } from './introduction.js';
 import { plain, type Paint } from './paint.js';
 import type { SaleReport } from './run-sale.js';
 import { table, type PaintCell } from './table.js';
@@ -21,7 +22,7 @@ stale writes refused: writes of an instance that had lost its lock; the database
   knew them by their fencing token
 p50, p99: what a click took, in half and in 99 % of the cases; a hundred clicks
   queue for one article at any time
-longest outage: the longest time without a sale; with locked that is the lease
+longest outage: the longest time without a sale; with faults that is the lease
   of an instance that was stopped or killed, two seconds here`;
 
 /** First and last column with counts of what must not happen. */
@@ -60,12 +61,16 @@ const SQL_NOTE =
   '* sql makes no promise about payments: a crash between order and charge leaves an order nobody knows to be paid.';
 
 /** Returns what the table shows, in two sentences, and what went wrong. */
-export const reportText = (reports: readonly SaleReport[], items: number, paint: Paint = plain): string => {
+export const reportText = (
+  reports: readonly SaleReport[],
+  { items, instances }: { readonly items: number; readonly instances: number },
+  paint: Paint = plain,
+): string => {
   const of = (strategy: string) => reports.filter((report) => report.strategy === strategy);
   return [
     ...of('sql').map(() => SQL_NOTE),
     '',
-    ...of('none').map((none) => noneSentence(none, items)),
+    ...of('none').map((none) => noneSentence(none, items, instances)),
     ...of('locked').map((locked) => lockedSentence(locked, items)),
     ...reports.flatMap(({ strategy, complaints }) =>
       complaints.map((text) => `${paint('bad', 'BROKEN')}: ${strategy} ${text}.`),
@@ -76,12 +81,12 @@ export const reportText = (reports: readonly SaleReport[], items: number, paint:
   ].join('\n');
 };
 
-const noneSentence = ({ facts }: SaleReport, items: number): string =>
-  `Without a lock three instances sold ${facts.sold} of ${items} items and charged ` +
+const noneSentence = ({ facts }: SaleReport, items: number, instances: number): string =>
+  `Without a lock ${instancesOf(instances)} sold ${facts.sold} of ${items} items and charged ` +
   `${facts.chargedTwice} customers more than once.`;
 
 const lockedSentence = ({ facts, faults }: SaleReport, items: number): string => {
-  const result = `With @Locked they sold ${facts.sold} of ${items} and charged ${facts.chargedTwice || 'nobody'} twice`;
+  const result = `With @Locked the app sold ${facts.sold} of ${items} and charged ${facts.chargedTwice || 'nobody'} twice`;
   if (faults.killed === 0 || faults.stopped === 0) return `${result}.`;
   return (
     `${result}, though ${faults.killed} instance was killed and ${faults.stopped} stopped while holding the lock: ` +

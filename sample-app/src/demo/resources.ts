@@ -7,6 +7,11 @@ export class Resources implements AsyncDisposable {
     return resource;
   }
 
+  /** Registers what to do at the end. */
+  defer(close: () => unknown): void {
+    this.use({ [Symbol.asyncDispose]: async () => void (await close()) });
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const errors: unknown[] = [];
     for (let last = this.opened.pop(); last; last = this.opened.pop()) {

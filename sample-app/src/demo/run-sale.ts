@@ -34,11 +34,11 @@ export interface SaleReport {
   readonly complaints: readonly string[];
 }
 
-const INSTANCES = 3;
+export const INSTANCES = 3;
 const COUNT_EVERY_MS = 200;
 
 /** Strategy whose instances are killed and stopped. */
-const UNDER_FAULTS: StrategyName = 'locked';
+export const UNDER_FAULTS: StrategyName = 'locked';
 
 const percentile = (sorted: readonly number[], share: number): number =>
   Math.round(sorted[Math.ceil(share * sorted.length) - 1] ?? 0);
@@ -52,7 +52,8 @@ export const runSale = async (
   const { buyers, items, signal } = options;
   const sku = `sneaker-${strategy}`;
   await stage.sales.putOnSale(sku, items);
-  const instances = await stage.startInstances(INSTANCES, strategy, strategy === UNDER_FAULTS);
+  const underFaults = strategy === UNDER_FAULTS && stage.locks.maxInstances >= INSTANCES;
+  const instances = await stage.startInstances(INSTANCES, strategy, underFaults);
 
   const answers: Answer[] = [];
   let bought = 0;
@@ -63,18 +64,17 @@ export const runSale = async (
   };
 
   const over = new AbortController();
-  const faults =
-    strategy === UNDER_FAULTS
-      ? rehearseFaults({
-          instances,
-          items,
-          owner: (key) => stage.locks.owner(key),
-          fence: () => stage.sales.fence(sku),
-          soldShare: () => bought / items,
-          onEvent: (text) => progress.event(text),
-          signal: AbortSignal.any([signal, over.signal]),
-        })
-      : Promise.resolve(NO_FAULTS);
+  const faults = underFaults
+    ? rehearseFaults({
+        instances,
+        items,
+        owner: (key) => stage.locks.owner(key),
+        fence: () => stage.sales.fence(sku),
+        soldShare: () => bought / items,
+        onEvent: (text) => progress.event(text),
+        signal: AbortSignal.any([signal, over.signal]),
+      })
+    : Promise.resolve(NO_FAULTS);
   const urls = instances.map(({ url }) => url);
   const crowd = sendCrowd({ sku, buyers, urls, signal, onAnswer }).finally(() => over.abort());
   // Show what the table counts: orders in the database. A buyer whose instance was killed has an order, but got no
@@ -98,7 +98,7 @@ export const runSale = async (
 
   const times = answers.map((answer) => answer.tookMs).sort((a, b) => a - b);
   const lost = answers.filter((answer) => answer.outcome === 'gave-up');
-  const missing = strategy === UNDER_FAULTS ? missingFaults(report, facts) : [];
+  const missing = underFaults ? missingFaults(report, facts) : [];
   return {
     strategy,
     facts,

@@ -4,6 +4,7 @@ import { Locked } from 'nest-redis-lock';
 import { Repository } from 'typeorm';
 import { UnknownSkuError } from './flash-sale.errors.js';
 import { Order } from './order.entity.js';
+import { READING } from './sku-lock.js';
 import { Stock } from './stock.entity.js';
 import { OrderStrategy } from './strategies/order-strategy.js';
 
@@ -41,7 +42,7 @@ export class FlashSaleService {
    * Reports what was sold, in a state between two orders. The read lock excludes writers of the sku, and any number of
    * reports may read at once.
    */
-  @Locked('sku:<<sku>>', { mode: 'read' })
+  @Locked('sku:<<sku>>', { mode: READING })
   async report(sku: string): Promise<StockReport> {
     const stock = await this.stocks.findOneBy({ sku });
     if (!stock) throw new UnknownSkuError(sku);

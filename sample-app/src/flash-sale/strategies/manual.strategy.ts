@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { LockService, lockKey } from 'nest-redis-lock';
 import { FencedCheckout } from '../fenced-checkout.js';
 import type { Order } from '../order.entity.js';
+import { SELLING } from '../sku-lock.js';
 import { OrderStrategy } from './order-strategy.js';
 
 /** Acquires the same lock as `locked`, with `LockService`. */
@@ -18,7 +19,7 @@ export class ManualStrategy extends OrderStrategy {
 
   place(sku: string, userId: string): Promise<Order> {
     const key = lockKey('sku:<<sku>>', { sku });
-    return this.locks.withLock(key, { mode: 'write' }, (lease) =>
+    return this.locks.withLock(key, { mode: SELLING }, (lease) =>
       this.checkout.sell(sku, userId, this.name, lease),
     );
   }

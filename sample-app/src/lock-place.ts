@@ -1,0 +1,41 @@
+import type { RedisLockModuleOptions } from 'nest-redis-lock';
+import { MysqlStore } from 'nest-redis-lock/mysql';
+import { MemoryStore } from 'nest-redis-lock/testing';
+
+interface Address {
+  /** Address of the server; empty for a store without one. */
+  readonly url: string;
+  /** Prefix of every table name. */
+  readonly namespace: string;
+  readonly commandTimeoutMs?: number;
+}
+type StoreOptions = Pick<RedisLockModuleOptions, 'redis' | 'store' | 'commandTimeoutMs'>;
+
+/** Returns the name of the table with the locks, for stores in a database. */
+export const lockTable = (namespace: string): string => `${namespace}_locks`;
+
+/** The options of the module that say where the locks are, by store. */
+const OPTIONS = {
+  redis: ({ url, commandTimeoutMs }: Address) => ({ redis: url, commandTimeoutMs }),
+  mysql: ({ url: uri, namespace, commandTimeoutMs }: Address) => ({
+    store: new MysqlStore({ uri, table: lockTable(namespace), commandTimeoutMs, migrate: 'on start' }),
+  }),
+  memory: () => ({ store: new MemoryStore() }),
+} satisfies Record<string, (address: Address) => StoreOptions>;
+
+/** What can keep the locks. */
+export type StoreName = keyof typeof OPTIONS;
+export const STORE_NAMES = Object.keys(OPTIONS) as readonly StoreName[];
+
+export const isStoreName = (name: string): name is StoreName => Object.hasOwn(OPTIONS, name);
+
+/** Stores with read-write locks. */
+const WITH_READERS: readonly string[] = ['redis', 'memory'] satisfies readonly StoreName[];
+export const hasReaders = (store: string): boolean => WITH_READERS.includes(store);
+
+/** Where the locks are. */
+export interface LockPlace extends Address {
+  readonly store: StoreName;
+}
+
+export const lockOptions = (place: LockPlace): StoreOptions => OPTIONS[place.store](place);
