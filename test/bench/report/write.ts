@@ -5,7 +5,11 @@ import { pageOf } from './page.js';
 import type { Report } from './report.js';
 
 /** Workloads with a page of their own, by its folder. */
-const OWN_PAGES: Readonly<Record<string, RegExp>> = { quorum: /^(quorum|cluster)/, scale: /^scale$/ };
+const OWN_PAGES: Readonly<Record<string, RegExp>> = {
+  quorum: /^(quorum|cluster)/,
+  scale: /^scale$/,
+  sql: /^sql/,
+};
 
 /** Returns the reports of the pages, by folder. */
 export const pagesOf = (report: Report): ReadonlyMap<string, Report> => {

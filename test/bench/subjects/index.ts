@@ -13,6 +13,7 @@ const subjects: Readonly<Record<string, () => Promise<Subject>>> = {
   'redlock-universal': async () => (await import('./redlock-universal.js')).redlockUniversal,
   'node-redisson': async () => (await import('./node-redisson.js')).nodeRedisson,
   murlock: async () => (await import('./murlock.js')).murlock,
+  'mysql-by-hand': async () => (await import('./mysql-by-hand.js')).mysqlByHand,
   '@nestjs-redis/lock': async () => (await import('./nestjs-redis.js')).nestjsRedis,
 };
 

@@ -1,6 +1,7 @@
 import { Injectable, Module, type INestApplicationContext } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
+import type { LockStore } from 'nest-redis-lock/store';
 import { INSIDE_SCRIPTS } from './inside-scripts.js';
 import { PERMITS, type Section, type Subject, type SubjectOptions } from './subject.js';
 
@@ -17,18 +18,26 @@ export interface BenchApp {
   readonly locks: LockService;
 }
 
+const mysqlStore = async (uri: string, lanes?: number): Promise<LockStore> => {
+  const { MysqlStore } = await import('nest-redis-lock/mysql');
+  return new MysqlStore({ uri, lanes });
+};
+
 /** Starts a Nest app as a user has it, without a transport. */
 export const openApp = async ({
   url,
   quorum,
   cluster,
+  connections,
   ...settings
 }: Omit<SubjectOptions, 'leaseMs'> & { readonly watchdogMs?: number }): Promise<BenchApp> => {
-  const redis = quorum ?? (cluster ? { cluster } : url);
+  const place = url.startsWith('mysql:')
+    ? { store: await mysqlStore(url, connections) }
+    : { redis: quorum ?? (cluster ? { cluster } : url) };
   // The servers of the benchmark have just been started, and have forgotten nothing.
   const restarted = quorum && { delayAfterRestartMs: 0 };
   @Module({
-    imports: [RedisLockModule.forRoot({ redis, ...restarted, ...settings })],
+    imports: [RedisLockModule.forRoot({ ...place, ...restarted, ...settings })],
     providers: [LockedSections],
   })
   class BenchModule {}

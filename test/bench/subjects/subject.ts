@@ -16,6 +16,8 @@ export interface SubjectOptions {
   readonly quorum?: readonly string[];
   /** Some servers of a cluster, the one of `url` among them. */
   readonly cluster?: readonly string[];
+  /** Number of connections to a database, where the subject has a pool. */
+  readonly connections?: number;
   /** Whether grants carry tokens, where the subject can be told. Default: what the subject does by default. */
   readonly fencing?: boolean;
   /** How long a caller waits for a lock, in ms, where the subject can be told. */

@@ -22,6 +22,8 @@ import { quorumHot } from './quorum/hot.js';
 import { readWrite } from './read-write.js';
 import { scale } from './scale.js';
 import { semaphore } from './semaphore.js';
+import { sqlFree } from './sql/free.js';
+import { sqlHot } from './sql/hot.js';
 import { waiting } from './waiting.js';
 import { wakeUp } from './wake-up.js';
 
@@ -34,5 +36,6 @@ export const workloads: readonly Workload[] = [
   ...[readWrite, semaphore],
   ...[waiting, freeKeys],
   ...[quorumFree, quorumHot, quorumFar, quorumDead, cluster],
+  ...[sqlFree, sqlHot],
   ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, cycles],
 ];

@@ -25,6 +25,8 @@ export interface MysqlServerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Called with the id of each process of the server. */
   readonly started?: (pid: number) => void;
+  /** Folder for its files. Default: in memory where the machine offers it, so that no commit waits for a disk. */
+  readonly root?: string;
 }
 
 /**
@@ -49,7 +51,7 @@ export class MysqlServer implements AsyncDisposable {
 
   /** Starts a server with a database `app` and a user `app` that may do anything in it. */
   static async start(options: MysqlServerOptions = {}): Promise<MysqlServer> {
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-mysql-'));
+    const folder = await mkdtemp(join(options.root ?? SCRATCH, 'nest-redis-lock-mysql-'));
     guardFolder(folder);
     const server = new MysqlServer(folder, await freePort(), options);
     await server.bootstrap();
