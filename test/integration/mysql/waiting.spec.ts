@@ -176,25 +176,3 @@ describe('a waiter', () => {
     await lab.nothingLeft(one, two);
   });
 });
-
-describe('five workers on MySQL', () => {
-  it('that are patient for 5 s while each works for 4 s: two work, three give up and leave nothing', async () => {
-    const key = newKey();
-    const services = Array.from({ length: 5 }, () => lab.open());
-    await Promise.all(services.map(({ locks }) => locks.ping()));
-    let inside = 0;
-    const attempts = await Promise.all(
-      services.map(({ locks }) =>
-        locks.tryWithLock(key, { waitMs: 5_000 }, async () => {
-          inside += 1;
-          expect(inside).toBe(1);
-          await work(4_000);
-          inside -= 1;
-        }),
-      ),
-    );
-    expect(attempts.filter(({ ran }) => ran)).toHaveLength(2);
-    await lab.nothingLeft(...services);
-    await until(async () => (await lab.queueLength(key)) === 0, { what: 'none is left in the queue' });
-  });
-});
