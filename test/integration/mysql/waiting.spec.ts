@@ -8,8 +8,8 @@ const WAIT = { waitMs: 20_000 };
 const TURNS = 120;
 /** For how long a key is left to the process whose turn it is. */
 const TURN_MS = 250;
-/** What a busy machine may add. */
-const SLACK_MS = 400;
+/** Far more than a turn and a poll, and far less than a lease: a waiter that is not woken up waits for the lease. */
+const NOT_WOKEN_MS = 5_000;
 
 let lab: MysqlLab;
 let admin: Connection;
@@ -65,7 +65,7 @@ describe.each([{ pooled: false }, { pooled: true }])(
         [two, 1],
       ]);
       expect(found.jain).toBeGreaterThan(0.95);
-      expect(found.longestGapMs).toBeLessThan(TURN_MS + SLACK_MS);
+      expect(found.longestGapMs).toBeLessThan(NOT_WOKEN_MS);
       await lab.nothingLeft(one, two);
     });
 
@@ -76,7 +76,7 @@ describe.each([{ pooled: false }, { pooled: true }])(
         [two, 1],
       ]);
       expect(longest).toBeLessThanOrEqual(10);
-      expect(longestGapMs).toBeLessThan(TURN_MS + SLACK_MS);
+      expect(longestGapMs).toBeLessThan(NOT_WOKEN_MS);
       await lab.nothingLeft(one, two);
     });
 
@@ -89,14 +89,18 @@ describe.each([{ pooled: false }, { pooled: true }])(
         while (!stopped) if ((await greedy.locks.tryWithLock(key, () => work(2))).ran) times += 1;
       };
       const asking = [ask(), ask()];
+      let before = 0;
       for (let turn = 0; turn < 20; turn += 1) {
-        await until(() => times > turn, { what: 'the greedy process has had the lock' });
-        const startedAt = performance.now();
+        const at = times;
+        await until(() => times > at, { what: 'the greedy process has had the lock' });
+        before -= times;
         await locksFor(waiter, key);
-        expect(performance.now() - startedAt).toBeLessThan(TURN_MS + SLACK_MS);
+        before += times;
       }
       stopped = true;
       await Promise.all(asking);
+      // A waiter in the queue lets its two callers in once each; some more when the machine stands still for a turn.
+      expect(before).toBeLessThan(100);
     });
   },
 );
@@ -138,7 +142,7 @@ describe('a waiter', () => {
     await (await waiting).release();
     const delayMs = performance.now() - releasedAt;
     expect(delayMs).toBeGreaterThan(TURN_MS - 50);
-    expect(delayMs).toBeLessThan(TURN_MS + SLACK_MS);
+    expect(delayMs).toBeLessThan(NOT_WOKEN_MS);
   });
 
   it('acquires the key while all bells are lost, and bells come back', async () => {
@@ -158,7 +162,7 @@ describe('a waiter', () => {
         const releasedAt = performance.now();
         await lease.release();
         await (await waiting).release();
-        expect(performance.now() - releasedAt).toBeLessThan(TURN_MS + SLACK_MS);
+        expect(performance.now() - releasedAt).toBeLessThan(NOT_WOKEN_MS);
       }
     };
     // A process keeps its bell from the first release on that another one waited for.
