@@ -44,13 +44,17 @@ export class MysqlPermit implements KindStatements<PermitClaim> {
    * Replies: the second statement returns the number of permits before as its LAST_INSERT_ID, the sixth one the state of
    * the key.
    */
-  acquire({ finalKey, owner, leaseMs, of, waits }: PermitClaim): Statement<AcquireReply> {
+  acquire(
+    { finalKey, owner, leaseMs, of, waits }: PermitClaim,
+    othersWait: boolean,
+  ): Statement<AcquireReply> {
     const { table, me, maxQueue } = this.names;
     const name = nameOf(finalKey);
     const [who, lease] = [bytes(owner), leaseMs * US];
     const appended = waits
       ? sql`IF(LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}, CONCAT(queue, ${me}), queue)`
       : raw('queue');
+    const leaves = othersWait ? raw('FALSE') : sql`LOCATE(${me}, queue) > 0`;
     const head =
       of === undefined
         ? sql`UPDATE ${table} SET permits = LAST_INSERT_ID(permits), queue = ${appended}, until = GREATEST(until, ${NOW} + ${lease})
@@ -74,7 +78,7 @@ WHERE h.name = ${name} AND h.member = '' AND h.kind = 'permit' AND h.until > ${N
   (SELECT COUNT(*) FROM ${table} m WHERE m.name = ${name} AND m.member > '') < h.permits
   OR EXISTS (SELECT 1 FROM ${table} o WHERE o.name = ${name} AND o.member = ${who}))
 ON DUPLICATE KEY UPDATE until = VALUES(until);
-UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE ROW_COUNT() > 0 AND name = ${name} AND ${HEAD} AND LOCATE(${me}, queue) > 0;
+UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE ROW_COUNT() > 0 AND name = ${name} AND ${HEAD} AND ${leaves};
 SELECT h.kind, h.until - ${NOW} AS leftUs, (SELECT COUNT(*) FROM ${table} o WHERE o.name = ${name} AND o.member = ${who}) AS mine,
 (SELECT MIN(m.until) FROM ${table} m WHERE m.name = ${name} AND m.member > '') - ${NOW} AS soonestUs
 FROM ${table} h WHERE h.name = ${name} AND h.member = '';

@@ -8,6 +8,7 @@ import type {
   PermitState,
   ReleaseReply,
 } from '../../core/seam/reply.js';
+import type { StoreHost } from '../../core/seam/store-host.js';
 import type { SqlSession, Statement } from './sql-session.js';
 
 /** Sends a statement on one of the connections. */
@@ -15,7 +16,8 @@ export type RunStatement = <T>(statement: Statement<T>) => Promise<T>;
 
 /** Statements for one kind of lock. */
 export interface KindStatements<C extends Claim> {
-  acquire(claim: C): Statement<AcquireReply>;
+  /** @param othersWait whether further callers of this process wait for the key: then it stays in the wait queue */
+  acquire(claim: C, othersWait: boolean): Statement<AcquireReply>;
   /** Takes a key that is free and that no process waits for. Undefined: it changed nothing. Only where it saves time. */
   acquireFree?(claim: C): Statement<AcquireReply | undefined>;
   /** Replies in the order of the claims. */
@@ -52,11 +54,11 @@ export interface SqlDialect {
    */
   settle(failed: SqlSession, run: RunStatement): Promise<boolean>;
   /**
-   * Checks the table, its version, the rights and the server; resolves with warnings.
+   * Checks the table, its version, the rights and the server; resolves with warnings. Later ones go to the host.
    *
    * @throws {LockConfigurationError} when locks cannot work
    */
-  check(run: RunStatement): Promise<readonly string[]>;
+  check(run: RunStatement, host: StoreHost): Promise<readonly string[]>;
   /** Creates the table, or brings it to this version. */
   migrate(run: RunStatement): Promise<void>;
   /** Ends the connections for notifications. */

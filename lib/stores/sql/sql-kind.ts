@@ -34,10 +34,11 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     const free = this.queued.has(finalKey) ? undefined : this.statements.acquireFree?.(claim);
     if (claim.waits) this.queued.add(finalKey);
     try {
+      const othersWait = (this.watches.get(finalKey) ?? 0) > 1;
       const reply =
         (free && (await this.lanes.run(finalKey, free))) ??
-        (await this.lanes.run(finalKey, this.statements.acquire(claim)));
-      if (reply.status === 'granted') this.queued.delete(finalKey);
+        (await this.lanes.run(finalKey, this.statements.acquire(claim, othersWait)));
+      if (reply.status === 'granted' && !othersWait) this.queued.delete(finalKey);
       return reply;
     } finally {
       // A caller that gave up meanwhile opens no watch that would be closed.

@@ -48,7 +48,7 @@ export class SqlStore implements LockStore {
    */
   async open(host: StoreHost): Promise<void> {
     if (this.settings.migratesOnStart) await this.migrate();
-    for (const warning of await this.dialect.check((statement) => this.lanes.look(statement)))
+    for (const warning of await this.dialect.check((statement) => this.lanes.look(statement), host))
       host.warn(warning);
     this.sweeper.start();
   }
