@@ -51,7 +51,7 @@ const NEEDS = [
   },
   {
     name: 'PostgreSQL',
-    why: 'fenceTransaction is tested on a real one',
+    why: 'the store on PostgreSQL and fenceTransaction are tested on a real one',
     find: () => postgresProgram('postgres'),
     package: 'postgresql',
     byHand: 'Debian and Ubuntu: apt-get install postgresql; macOS: brew install postgresql',

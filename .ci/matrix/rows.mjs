@@ -27,6 +27,18 @@ const onDatabase = (name, what, source, except) => ({
   except,
 });
 
+const onPglite = (version, socket) => ({
+  name: 'pglite',
+  what: `PGlite ${version}`,
+  provide: () => {
+    const packed = { '@electric-sql/pglite': version, '@electric-sql/pglite-socket': socket };
+    const { versions, env } = packages('pglite', packed);
+    return { versions, env: { TEST_PGLITE: env.TEST_PACKAGES } };
+  },
+  suites: ['test/contract/on-redis/contract.spec.ts'],
+  short: ['test/contract/on-redis/contract.spec.ts'],
+});
+
 const onNode = (major, except) => ({
   name: `node-${major}`,
   installed: () => Number.parseInt(process.versions.node, 10) === major,
@@ -118,6 +130,7 @@ export const ROWS = [
     program: 'mariadb-server-core',
     file: 'mariadbd',
   }),
+  onPglite('0.5.14', '0.2.17'),
   // The oldest version that the package supports.
   onIoredis('5.4.0'),
   onIoredis('5'),

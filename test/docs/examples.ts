@@ -125,6 +125,7 @@ export const programOf = (examples: readonly Example[]): ts.Program => {
       join(ROOT, 'lib/index.ts'),
       join(ROOT, 'lib/testing/index.ts'),
       join(ROOT, 'lib/mysql/index.ts'),
+      join(ROOT, 'lib/postgres/index.ts'),
     ],
     options,
     host,

@@ -27,6 +27,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   MemoryStore: `${STORE} permits semaphores latches space size`,
   MysqlStore: `${STORE} permits migrate`,
   MultiLease: 'parts of signal lost loss remainingMs',
+  PostgresStore: `${STORE} permits migrate`,
   Permits: 'key withPermit acquire tryAcquire inspect',
   StoreQueueEntry: 'notify mayHaveMissed listen leave',
   LockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',

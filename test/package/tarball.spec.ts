@@ -137,6 +137,7 @@ describe('the tarball', () => {
       loads('testing', ['core', 'memory'], ['testing', 'nest', ...runtime]);
       loads('redis', ['core', 'redis'], ['redis'], ['redis']);
       loads('mysql', ['core', 'mysql', 'sql'], ['mysql'], ['mysql']);
+      loads('postgres', ['core', 'postgres', 'sql'], ['postgres'], ['postgres']);
       loads('store', ['core'], ['store']);
     }
   });

@@ -1,0 +1,83 @@
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
+import type { RunStatement } from '../sql/sql-dialect.js';
+import { sql } from '../sql/sql.js';
+import { migrationOf, quoted, VERSION } from './postgres-migration.js';
+import type { PostgresSession } from './postgres-session.js';
+import { stateOf } from './postgres-session.js';
+import { bytes, isTrue, rowsOf, type Row } from './postgres-terms.js';
+
+const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
+/** State of a reply to start-up parameters that a pooler does not know. */
+const PROTOCOL_VIOLATION = '08P01';
+const NO_RIGHT = '42501';
+
+/** Where the table of the locks is. */
+export interface TablePlace {
+  readonly table: string;
+  readonly schema: string | undefined;
+}
+
+/** Returns a table of one row about the server and the table. */
+const factsOf = async (run: RunStatement, { table, schema }: TablePlace): Promise<Row> =>
+  run({
+    sql: sql`SELECT current_database() AS db, current_user AS role, pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,
+current_setting('server_encoding') AS encoding, found.id, obj_description(found.id, 'pg_class') AS comment,
+has_table_privilege(found.id, 'SELECT') AS "SELECT", has_table_privilege(found.id, 'INSERT') AS "INSERT",
+has_table_privilege(found.id, 'UPDATE') AS "UPDATE", has_table_privilege(found.id, 'DELETE') AS "DELETE"
+FROM (SELECT to_regclass(${bytes(quoted(table, schema))}::text)::oid AS id) found`,
+    read: (reply) => rowsOf(reply)[0]!,
+  });
+
+const refuse = (message: string, cause?: unknown): never => {
+  throw new LockConfigurationError(message, { cause });
+};
+
+/** @throws {LockConfigurationError} when the server is no primary, or the table or a right to it is missing */
+export const checkTable = async (run: RunStatement, place: TablePlace): Promise<void> => {
+  const facts = await factsOf(run, place).catch((failure: unknown) => {
+    if (stateOf(failure) !== NO_RIGHT) throw failure;
+    return refuse(
+      `The role of PostgresStore lacks rights. Run: GRANT USAGE ON SCHEMA "${place.schema}" TO that role.`,
+      failure,
+    );
+  });
+  const name = quoted(place.table, place.schema);
+  const { db, role, comment } = facts;
+  if (isTrue(facts['replica']) || facts['read_only'] === 'on')
+    refuse(
+      'The database of PostgresStore is read-only, such as a replica. Give it the address of the primary.',
+    );
+  if (facts['encoding'] !== 'UTF8')
+    refuse(`The database ${db} has the encoding ${facts['encoding']}. PostgresStore needs one with UTF8.`);
+  if (comment !== VERSION) {
+    const what =
+      facts['id'] === null
+        ? `has no table ${name}`
+        : `has another version of the table ${name} ("${comment ?? ''}")`;
+    refuse(
+      `The database ${db} ${what}. As a role that may create tables, call store.migrate() or run: ${migrationOf(place.table, place.schema)}`,
+    );
+  }
+  const missing = RIGHTS.filter((right) => !isTrue(facts[right]));
+  if (missing.length > 0)
+    refuse(
+      `The role of PostgresStore lacks rights. Run: GRANT ${missing.join(', ')} ON ${name} TO "${role}".`,
+    );
+};
+
+/**
+ * Finds out whether each connection has a process of its own in the server, as an undo needs.
+ *
+ * @throws {LockConfigurationError} behind a pooler
+ */
+export const checkConnection = async (connect: () => Promise<PostgresSession>): Promise<void> => {
+  const session = await connect().catch((failure: unknown) => {
+    if (stateOf(failure) !== PROTOCOL_VIOLATION) throw failure;
+    return refuse(POOLED, failure);
+  });
+  session.destroy();
+  if (session.saidPid !== session.backend?.pid) refuse(POOLED);
+};
+
+const POOLED =
+  'A pooler stands before the database of PostgresStore. Set pooled: true, and listenUrl to an address of the server itself.';

@@ -1,0 +1,242 @@
+import type { ClientConfig } from 'pg';
+import type { Runtime } from '../../core/runtime.js';
+import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { StoreHost } from '../../core/seam/store-host.js';
+import { nameOf } from '../sql/names.js';
+import { raw, sql } from '../sql/sql.js';
+import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
+import type { SqlSession, Statement } from '../sql/sql-session.js';
+import { SWEPT_ROWS } from '../sql/sweeper.js';
+import { checkConnection, checkTable, type TablePlace } from './postgres-checks.js';
+import { PostgresExclusive } from './postgres-exclusive.js';
+import { PostgresListener } from './postgres-listener.js';
+import { migrationOf, quoted } from './postgres-migration.js';
+import { PostgresPermit } from './postgres-permit.js';
+import { PostgresSession } from './postgres-session.js';
+import {
+  bytes,
+  HEAD,
+  isTrue,
+  literal,
+  msOf,
+  NOW,
+  RELEASED,
+  rowsOf,
+  type PostgresNames,
+  type Row,
+} from './postgres-terms.js';
+
+/** How often a key is asked about that a caller waits for, in ms. */
+const POLL = { minMs: 5, maxMs: 50, liveMaxMs: 1_000 };
+/** Processes that stand in the wait queue of a key at most; further ones only ask. */
+const MAX_QUEUED = 64;
+/** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
+const SWEPT_AFTER_US = 24 * 3_600_000_000;
+/** Maximum number of holders that `inspect` and `permits` return. */
+const MAX_HOLDERS = raw('100');
+/** First version in which a statement can wait for the end of a connection. */
+const WAITS_FOR_THE_END = 140_000;
+/** Lock of the database under which a table is created. */
+const MIGRATION_LOCK = 7_236_459_871_204;
+
+const nothing = (): void => undefined;
+
+export interface PostgresSettings extends TablePlace {
+  readonly connection: ClientConfig;
+  /** Undefined where nothing can be heard. */
+  readonly listening: ClientConfig | undefined;
+  readonly runtime: Runtime;
+  /** Whether a pooler shares connections. Then a connection has no process in the server. */
+  readonly pooled: boolean;
+  readonly timeoutMs: number;
+}
+
+/** PostgreSQL, for {@link SqlStore}. */
+export class PostgresDialect implements SqlDialect {
+  readonly name = 'PostgreSQL';
+  readonly poll = POLL;
+  readonly exclusive: PostgresExclusive;
+  readonly permit: PostgresPermit;
+  private readonly names: PostgresNames;
+  private readonly listener: PostgresListener | undefined;
+  private host: StoreHost | undefined;
+
+  constructor(private readonly settings: PostgresSettings) {
+    const { runtime, table, schema, listening, timeoutMs } = settings;
+    const me = `,${runtime.newId().slice(-12)}`;
+    this.names = {
+      table: raw(quoted(table, schema)),
+      me: raw(`'${me}'`),
+      meLength: raw(String(me.length)),
+      maxQueue: raw(String(MAX_QUEUED * me.length)),
+      notify: (name) => sql`pg_notify('${raw(table)}', ${name})`,
+    };
+    this.listener =
+      listening &&
+      new PostgresListener({
+        runtime,
+        timeoutMs,
+        channel: table,
+        connect: () => PostgresSession.connect(listening, settings),
+        notify: (payload) => this.notify(payload),
+        warn: (sentence) => this.host?.warn(sentence),
+      });
+    this.exclusive = new PostgresExclusive(this.names, this.listener);
+    this.permit = new PostgresPermit(this.names, this.listener);
+  }
+
+  connect(): Promise<PostgresSession> {
+    const { connection, pooled } = this.settings;
+    return PostgresSession.connect(connection, this.settings, pooled ? undefined : FIRST);
+  }
+
+  /** A role may always end its own connections. The start tells a connection from a later one with the same process. */
+  async settle(failed: SqlSession, run: RunStatement): Promise<boolean> {
+    const { backend } = failed as PostgresSession;
+    if (!backend) return false;
+    const end =
+      backend.version < WAITS_FOR_THE_END
+        ? raw('pg_terminate_backend(pid)')
+        : raw('pg_terminate_backend(pid, 1000)');
+    return run({
+      sql: sql`SELECT ${end} AS ended FROM pg_stat_activity WHERE pid = ${backend.pid} AND ${STARTED_US} = ${backend.startedUs}`,
+      read: (reply) => {
+        const [row] = rowsOf(reply);
+        return !row || (backend.version >= WAITS_FOR_THE_END && isTrue(row['ended']));
+      },
+    });
+  }
+
+  inspect(finalKey: string): Statement<KeyState | null> {
+    return {
+      sql: sql`SELECT kind, owner, until - ${NOW} AS left_us FROM ${this.names.table}
+WHERE name = ${nameOf(finalKey)} AND until > ${NOW} AND owner <> '' ORDER BY since LIMIT ${MAX_HOLDERS}`,
+      read: (reply) => {
+        const rows = rowsOf(reply);
+        const [first] = rows;
+        if (!first) return null;
+        return { kind: first['kind'] as 'exclusive' | 'permit', holders: rows.map(holderOf), waiting: [] };
+      },
+    };
+  }
+
+  permits(finalKey: string): Statement<PermitState | null> {
+    const { table } = this.names;
+    const members = sql`FROM ${table} m WHERE m.name = h.name AND m.member > '' AND m.until > ${NOW}`;
+    return {
+      sql: sql`SELECT h.kind, h.permits, (SELECT count(*) ${members}) AS taken, held.owner, held.until - ${NOW} AS left_us
+FROM ${table} h LEFT JOIN LATERAL (SELECT m.owner, m.until ${members} ORDER BY m.since LIMIT ${MAX_HOLDERS}) held ON true
+WHERE h.name = ${nameOf(finalKey)} AND h.${HEAD} AND h.until > ${NOW}`,
+      read: (reply) => {
+        const rows = rowsOf(reply);
+        const [head] = rows;
+        if (!head) return null;
+        if (head['kind'] !== 'permit')
+          throw new StoreFailure(`the key is locked as ${head['kind']}`, 'not-executed', { keyOnly: true });
+        const permits = Number(head['permits']);
+        return {
+          permits,
+          free: Math.max(0, permits - Number(head['taken'])),
+          holders: rows.filter(({ owner }) => owner !== null).map(holderOf),
+        };
+      },
+    };
+  }
+
+  /** Permits keep their number, unless none was held. The second statement sees what came before the lock of the row. */
+  forceUnlock(finalKey: string): Statement<boolean> {
+    const { table, notify } = this.names;
+    const name = literal(nameOf(finalKey));
+    const head = sql`h.name = ${name} AND h.${HEAD} AND h.until > ${NOW}`;
+    return {
+      sql: sql`SELECT 1 FROM ${table} h WHERE ${head} FOR UPDATE;
+WITH gone AS (DELETE FROM ${table} m WHERE m.name = ${name} AND m.member > '' AND m.until > ${NOW} RETURNING 1),
+ended AS (UPDATE ${table} h SET until = ${RELEASED} WHERE ${head} AND NOT EXISTS (SELECT 1 FROM gone))
+SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.queue <> '' THEN ${notify(name)} END FROM ${table} h WHERE ${head}`,
+      read: (reply) => isTrue(rowsOf(reply, 1)[0]?.['held']),
+    };
+  }
+
+  leave(finalKey: string): Statement<void> {
+    const { table, me } = this.names;
+    return {
+      sql: sql`UPDATE ${table} SET queue = replace(queue, ${me}, '') WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND strpos(queue, ${me}) > 0`,
+      read: nothing,
+    };
+  }
+
+  ping(): Statement<void> {
+    return { sql: raw('SELECT 1'), read: nothing };
+  }
+
+  sweep(run: RunStatement): Promise<number> {
+    const { table } = this.names;
+    const old = sql`until < ${NOW} - ${SWEPT_AFTER_US} AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
+    return run({
+      sql: sql`WITH swept AS (DELETE FROM ${table} WHERE (name, member) IN (
+SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1) SELECT count(*) AS count FROM swept`,
+      read: (reply) => Number(rowsOf(reply)[0]!['count']),
+    });
+  }
+
+  async check(run: RunStatement, host: StoreHost): Promise<readonly string[]> {
+    this.host = host;
+    if (!this.settings.pooled) await checkConnection(() => this.connect());
+    await checkTable(run, this.settings);
+    return [];
+  }
+
+  /** Creates the table under a lock of the database: several apps may start at the same time. */
+  async migrate(run: RunStatement): Promise<void> {
+    const { table, schema } = this.settings;
+    const isThere = await run({
+      sql: sql`SELECT to_regclass(${bytes(quoted(table, schema))}::text) IS NOT NULL AS found`,
+      read: (reply) => isTrue(rowsOf(reply)[0]!['found']),
+    });
+    if (isThere) return;
+    await run({
+      sql: sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${raw(migrationOf(table, schema))}`,
+      read: nothing,
+    });
+  }
+
+  close(): void {
+    this.listener?.close();
+  }
+
+  private async notify(payload: string): Promise<void> {
+    const session = await this.connect();
+    try {
+      await session.send({
+        sql: sql`SELECT ${this.names.notify(sql`${bytes(payload)}::text`)}`,
+        read: nothing,
+      });
+    } finally {
+      session.destroy();
+    }
+  }
+}
+
+/** Start of a connection, in µs since 1970. */
+const STARTED_US = raw('(extract(epoch FROM backend_start) * 1000000)::bigint');
+
+/**
+ * Makes a connection independent of the defaults of its role, and returns its identity. A plan that is made while the
+ * table is small would read all of it, also when the table is large.
+ */
+const FIRST: Statement<NonNullable<PostgresSession['backend']>> = {
+  sql: sql`SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET enable_seqscan = off;
+SELECT pid, ${STARTED_US} AS started_us, current_setting('server_version_num') AS version FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
+  read: (reply) => {
+    const { pid, started_us, version } = rowsOf(reply, 2)[0]!;
+    return { pid: Number(pid), startedUs: Number(started_us), version: Number(version) };
+  },
+};
+
+const holderOf = ({ owner, left_us }: Row): Holder => ({
+  owner: owner!,
+  count: 1,
+  remainingMs: msOf(left_us),
+});

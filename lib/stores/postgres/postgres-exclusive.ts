@@ -1,0 +1,139 @@
+import type { ExclusiveClaim } from '../../core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
+import { nameOf } from '../sql/names.js';
+import { joined, raw, sql, type Sql } from '../sql/sql.js';
+import type { KindStatements } from '../sql/sql-dialect.js';
+import type { Statement } from '../sql/sql-session.js';
+import { extendRepliesOf, rowsOfClaims } from './postgres-extend.js';
+import type { PostgresListener } from './postgres-listener.js';
+import {
+  bytes,
+  HEAD,
+  isTrue,
+  msOf,
+  nameTextOf,
+  NOW,
+  ONE_NOW,
+  RELEASED,
+  rowsOf,
+  TURN,
+  TURN_US,
+  US,
+  type PostgresNames,
+} from './postgres-terms.js';
+
+/**
+ * Exclusive locks in PostgreSQL: one row for each key, with the server's clock.
+ *
+ * An upsert waits for the lock of the row, and then sees its newest version. So the subquery of its assignments reads
+ * the clock once and decides there. Also the token comes from there: a token taken before would be older than that of a
+ * holder in between.
+ */
+export class PostgresExclusive implements KindStatements<ExclusiveClaim> {
+  constructor(
+    private readonly names: PostgresNames,
+    private readonly listener: PostgresListener | undefined,
+  ) {}
+
+  watch(finalKey: string, listener: WatchListener): Watch | undefined {
+    return this.listener?.watch(finalKey, listener);
+  }
+
+  /** A claim that changes nothing only reads. */
+  acquire({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
+    const { table, me, meLength } = this.names;
+    const [name, who, lease] = [nameOf(finalKey), bytes(owner), leaseMs * US];
+    const mayTake = sql`(l.owner = ${who} OR l.until <= n.now AND (${this.isFirst()} OR l.until + ${TURN} <= n.now))`;
+    const enters = waits ? this.mayEnter() : raw('false');
+    return {
+      sql: sql`WITH held AS MATERIALIZED (
+SELECT l.kind, l.until, n.now FROM ${table} l, ${ONE_NOW} WHERE l.name = ${name} AND l.${HEAD} AND NOT ${mayTake} AND NOT (${enters})
+), got AS (
+INSERT INTO ${table} AS l (name, member, kind, owner, since, until, fence)
+SELECT ${name}::text, '', 'exclusive', ${who}::text, n.now, n.now + ${lease}, n.now + ${tokens} - 1 FROM ${ONE_NOW} WHERE NOT EXISTS (SELECT 1 FROM held)
+ON CONFLICT (name, member) DO UPDATE SET (kind, owner, since, until, fence, queue) = (
+SELECT CASE WHEN may THEN 'exclusive' ELSE l.kind END,
+CASE WHEN may THEN excluded.owner ELSE l.owner END,
+CASE WHEN may AND l.owner <> excluded.owner THEN now ELSE l.since END,
+CASE WHEN may THEN now + ${lease} ELSE l.until END,
+CASE WHEN may THEN greatest(l.fence + 1, now) + ${tokens} - 1 ELSE l.fence END,
+CASE WHEN may AND l.owner <> excluded.owner THEN substr(l.queue, greatest(1, strpos(l.queue, ${me})) + ${meLength})
+WHEN NOT may AND ${enters} THEN l.queue || ${me} ELSE l.queue END
+FROM (SELECT n.now, ${mayTake} AS may FROM ${ONE_NOW}) decided)
+RETURNING l.owner, l.fence, l.kind, l.until, ${NOW} AS now)
+SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
+      read: (reply) => {
+        const row = rowsOf(reply)[0]!;
+        if (row['owner'] === owner) {
+          const token = Number(row['fence']) - tokens + 1;
+          return { status: 'granted', validForMs: leaseMs, ...(tokens > 0 && { token, tokens }) };
+        }
+        const heldAs = row['kind'] === 'exclusive' ? {} : ({ heldAs: 'permit' } as const);
+        const leftUs = Number(row['until']) - Number(row['now']);
+        return { status: 'taken', retryInMs: msOf(leftUs > 0 ? leftUs : leftUs + TURN_US), ...heldAs };
+      },
+    };
+  }
+
+  /** A crash may undo a release that nothing was to wait for: then the lease ends by itself. */
+  release({ finalKey, owner }: ExclusiveClaim, { keepForMs = 0 }: ReleaseOptions): Statement<ReleaseReply> {
+    const { table, notify } = this.names;
+    const name = nameOf(finalKey);
+    const end = keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED;
+    const isFlushed = keepForMs > 0 ? raw('') : raw(", set_config('synchronous_commit', 'off', true)");
+    return {
+      sql: sql`WITH ended AS (UPDATE ${table} SET until = ${end}
+WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW} RETURNING queue <> '' AS waiting)
+SELECT waiting${isFlushed}, CASE WHEN waiting THEN ${notify(sql`${name}::text`)} END FROM ended`,
+      read: (reply) => {
+        const [row] = rowsOf(reply);
+        return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
+      },
+    };
+  }
+
+  extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
+    const { table } = this.names;
+    const skips = raw(claims.length > 1 ? 'SKIP LOCKED' : '');
+    return {
+      sql: sql`WITH wanted (name, owner, lease) AS (${rowsOfClaims(claims)}),
+mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
+WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l ${skips}),
+done AS (UPDATE ${table} l SET until = greatest(l.until, ${NOW} + m.lease) FROM mine m
+WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
+SELECT l.name, l.owner, d.until - ${NOW} AS left_us FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
+LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.until > ${NOW}`,
+      read: (reply) => extendRepliesOf(claims, rowsOf(reply)),
+    };
+  }
+
+  /** A process that is not in the wait queue any more has missed its turn. Its next request puts it there again. */
+  peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
+    const names = joined(
+      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
+      ', ',
+    );
+    return {
+      sql: sql`SELECT l.name, CASE WHEN l.until <= n.now AND (${this.isFirst()}) OR ${this.mayEnter()} THEN 0
+ELSE greatest(0, l.until + CASE WHEN l.until > n.now THEN 0 ELSE ${TURN} END - n.now) END AS free_us
+FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`,
+      read: (reply) => {
+        const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
+        return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
+      },
+    };
+  }
+
+  /** Condition: the wait queue lets this process go first. */
+  private isFirst(): Sql {
+    const { me, meLength } = this.names;
+    return sql`l.queue = '' OR left(l.queue, ${meLength}) = ${me}`;
+  }
+
+  /** Condition: this process is not in the wait queue, which has room. */
+  private mayEnter(): Sql {
+    const { me, maxQueue } = this.names;
+    return sql`strpos(l.queue, ${me}) = 0 AND length(l.queue) < ${maxQueue}`;
+  }
+}

@@ -1,0 +1,143 @@
+import type { Runtime } from '../../core/runtime.js';
+import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { raw, type Sql } from '../sql/sql.js';
+import type { PostgresSession } from './postgres-session.js';
+import { nameTextOf, rowsOf } from './postgres-terms.js';
+
+/** Pauses before the next attempt to listen, in ms: the first one, and the longest. */
+const RETRY_MS = 1_000;
+const MAX_RETRY_MS = 30_000;
+
+interface ListenerHost {
+  readonly runtime: Runtime;
+  /** Time in ms within which a notification to oneself has to arrive. */
+  readonly timeoutMs: number;
+  readonly channel: string;
+  /** Opens the connection that listens. */
+  connect(): Promise<PostgresSession>;
+  /** Sends a notification over another connection, as releases do. */
+  readonly notify: (payload: string) => Promise<void>;
+  warn(sentence: string): void;
+}
+
+/**
+ * Hears of releases, on a connection of its own that is opened with the first waiter. Notifications are live once one to
+ * itself has arrived: a pooler accepts LISTEN and passes nothing on. Meanwhile the core polls more often.
+ */
+export class PostgresListener {
+  private readonly watched = new Map<string, Set<WatchListener>>();
+  private session: PostgresSession | undefined;
+  private isLive = false;
+  /** Whether a connection is open, being opened, or will be after a pause. */
+  private isBusy = false;
+  private retryMs = RETRY_MS;
+  private timer: unknown;
+  private closed = false;
+  private hasWarned = false;
+
+  constructor(private readonly host: ListenerHost) {}
+
+  watch(finalKey: string, listener: WatchListener): Watch {
+    const { watched } = this;
+    const name = nameTextOf(finalKey);
+    const listeners = watched.get(name) ?? new Set();
+    watched.set(name, listeners.add(listener));
+    if (!this.isBusy && !this.closed) void this.open();
+    const isLive = (): boolean => this.isLive && listeners.has(listener);
+    return {
+      get live() {
+        return isLive();
+      },
+      close: () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && watched.get(name) === listeners) watched.delete(name);
+      },
+    };
+  }
+
+  close(): void {
+    this.closed = true;
+    this.host.runtime.clearTimer(this.timer);
+    this.watched.clear();
+    this.session?.destroy();
+  }
+
+  private async open(): Promise<void> {
+    const { host } = this;
+    this.isBusy = true;
+    try {
+      const session = await host.connect();
+      this.session = session;
+      session.onEnd = () => this.ended(session);
+      if (this.closed) return session.destroy();
+      await session.send({ sql: listenTo(host.channel), read: rowsOf });
+      if (await this.hears(session)) return this.start(session);
+      if (!this.hasWarned) host.warn(NOT_HEARD);
+      this.hasWarned = true;
+      session.destroy();
+    } catch {
+      // Requests meet the same failure, and report it. Here polling goes on.
+      this.session?.destroy();
+    }
+    this.openLater();
+  }
+
+  /** Resolves with whether a notification from another connection arrives. */
+  private async hears(session: PostgresSession): Promise<boolean> {
+    const { runtime, timeoutMs, notify } = this.host;
+    const proof = `nest-redis-lock:${runtime.newId()}`;
+    let timer: unknown;
+    const heard = new Promise<boolean>((resolve) => {
+      timer = runtime.setTimer(() => resolve(false), timeoutMs, true);
+      session.onNotification = (payload) => payload === proof && resolve(true);
+      session.onEnd = () => resolve(false);
+    });
+    try {
+      await notify(proof);
+      return await heard;
+    } finally {
+      runtime.clearTimer(timer);
+    }
+  }
+
+  private start(session: PostgresSession): void {
+    this.isLive = true;
+    this.retryMs = RETRY_MS;
+    session.onNotification = (name) => this.wake(this.watched.get(name) ?? []);
+    session.onEnd = () => this.ended(session);
+    if (session.isOver) this.ended(session);
+  }
+
+  private ended(session: PostgresSession): void {
+    if (!this.isLive || this.session !== session) return;
+    this.isLive = false;
+    this.session = undefined;
+    this.openLater();
+    // A release may have been missed, and from now on the pauses have to be shorter.
+    this.wake([...this.watched.values()].flatMap((listeners) => [...listeners]));
+  }
+
+  private openLater(): void {
+    const { runtime } = this.host;
+    if (this.closed) return;
+    this.timer = runtime.setTimer(
+      () => {
+        this.isBusy = false;
+        if (this.watched.size > 0) void this.open();
+      },
+      this.retryMs,
+      true,
+    );
+    this.retryMs = Math.min(2 * this.retryMs, MAX_RETRY_MS);
+  }
+
+  private wake(listeners: Iterable<WatchListener>): void {
+    for (const listener of [...listeners]) listener.notified();
+  }
+}
+
+const listenTo = (channel: string): Sql => raw(`LISTEN "${channel}"`);
+
+const NOT_HEARD =
+  'PostgresStore hears no notifications, so waiters hear of a release only when they ask: a pooler does not pass them on. ' +
+  'Give listenUrl, an address of the server itself, for the same database.';

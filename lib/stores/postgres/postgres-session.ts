@@ -1,0 +1,148 @@
+import { Client, type ClientConfig } from 'pg';
+import type { Runtime } from '../../core/runtime.js';
+import type { Sql } from '../sql/sql.js';
+import { SqlFailure, type SqlSession, type Statement } from '../sql/sql-session.js';
+
+/** States of a statement that others have locked out, or that met others in another order. */
+const TRANSIENT = new Set(['40001', '40P01', '55P03']);
+/** States of a server that is not the primary: its name may lead to another one now. */
+const NOT_PRIMARY = new Set(['25006', '57P03']);
+/** States of a server that may answer otherwise later. 57014 is a statement that took too long. */
+const PASSING = new Set([...NOT_PRIMARY, '53300', '57014']);
+/** States of a connection that has ended, or of a broken server: the statement may stand. */
+const ENDED = /^(?:08|25P0[34]|40003|57P0[1245]|58|F0|XX)/;
+
+interface PostgresError extends Error {
+  readonly code?: string | undefined;
+  readonly severity?: string | undefined;
+}
+
+/** Returns the state of SQL of a failure's cause; undefined for a failure of the connection. */
+export const stateOf = (failure: unknown): string | undefined => {
+  const { code, severity } = ((failure as Error | undefined)?.cause ?? {}) as Partial<PostgresError>;
+  return severity === undefined ? undefined : code;
+};
+
+/** Returns the failure of a statement that was sent, or of a connection. */
+const failureOf = (cause: PostgresError, sentOn?: SqlSession): SqlFailure => {
+  const { message, code = 'no reason given', severity } = cause;
+  const isRefused = severity !== undefined && !ENDED.test(code);
+  const outcome = sentOn && !isRefused ? 'unknown' : 'not-executed';
+  const isReply = severity !== undefined;
+  const options = {
+    cause,
+    transient: TRANSIENT.has(code),
+    passing: !isReply || PASSING.has(code) || (sentOn !== undefined && !isRefused),
+  };
+  return new SqlFailure(`The database failed: ${message || code}`, outcome, options, sentOn);
+};
+
+/** A statement with more parameters is one of a batch: there would be a name for each number of rows. */
+const MAX_NAMED_PARAMETERS = 16;
+
+type Passed = Buffer | number;
+
+/**
+ * Returns a statement with its parameters as $1, $2, …. A message with several statements has none, and its numbers are
+ * in the text.
+ */
+const messageOf = ({ texts, values }: Sql): { text: string; values: Passed[] } => {
+  const passed: Passed[] = [];
+  const hasParameters = values.some((value) => typeof value !== 'number');
+  const placeOf = (value: Passed): number => {
+    const at = typeof value === 'number' ? -1 : passed.indexOf(value);
+    return at < 0 ? passed.push(value) : at + 1;
+  };
+  const text = values.reduce<string>(
+    (all, value, i) => `${all}${hasParameters ? `$${placeOf(value)}` : (value as number)}${texts[i + 1]!}`,
+    texts[0]!,
+  );
+  return { text, values: passed };
+};
+
+/** Identity of a connection in the server. Numbers of processes are used again, so it has the start, too. */
+interface Backend {
+  readonly pid: number;
+  readonly startedUs: number;
+  /** Version of the server, such as 150018. */
+  readonly version: number;
+}
+
+/** A connection to PostgreSQL. */
+export class PostgresSession implements SqlSession {
+  isOver = false;
+  /** Undefined behind a pooler, where a connection has no process in the server. */
+  backend: Backend | undefined;
+  /** Called with the payload of each notification. */
+  onNotification: ((payload: string) => void) | undefined;
+  /** Called when the connection has ended. */
+  onEnd: (() => void) | undefined;
+  /** Names of statements that the server has planned on this connection, by their text. */
+  private readonly planned = new Map<string, string>();
+
+  private constructor(private readonly client: Client) {
+    const over = (): void => {
+      this.isOver = true;
+      this.onEnd?.();
+    };
+    client.on('error', over);
+    client.on('end', over);
+    client.on('notification', ({ payload = '' }) => this.onNotification?.(payload));
+  }
+
+  /** Opens a connection, and prepares it with a first statement. Rejects with a {@link SqlFailure}. */
+  static async connect(
+    config: ClientConfig,
+    { runtime, timeoutMs }: { readonly runtime: Runtime; readonly timeoutMs: number },
+    first?: Statement<Backend>,
+  ): Promise<PostgresSession> {
+    const client = new Client(config);
+    const session = new PostgresSession(client);
+    const timer = runtime.setTimer(() => session.destroy(), timeoutMs, true);
+    try {
+      await client.connect();
+      if (first) session.backend = await session.send(first);
+      return session;
+    } catch (cause) {
+      session.destroy();
+      if (cause instanceof SqlFailure) throw cause;
+      throw failureOf(cause as PostgresError);
+    } finally {
+      runtime.clearTimer(timer);
+    }
+  }
+
+  /** Number of the process as the other end said when the connection began. A pooler says a number of its own. */
+  get saidPid(): number | null {
+    return (this.client as unknown as { readonly processID: number | null }).processID;
+  }
+
+  /** Without parameters the driver takes several statements as one message, which the server executes as one transaction. */
+  async send<T>({ sql, read }: Statement<T>): Promise<T> {
+    if (this.isOver) throw new SqlFailure('the connection has ended', 'not-executed', { passing: true });
+    const { text, values } = messageOf(sql);
+    const reply = await this.client
+      .query({ text, values, ...this.nameOf(text, values) })
+      .catch((error: unknown) => {
+        const failure = failureOf(error as PostgresError, this);
+        if (failure.outcome === 'unknown' || NOT_PRIMARY.has(stateOf(failure)!)) this.destroy();
+        throw failure;
+      });
+    return read(reply);
+  }
+
+  /** Planning costs more than executing. A pooler may send the next statement to a process that knows no name. */
+  private nameOf(text: string, values: readonly Passed[]): { name?: string } {
+    const { backend, planned } = this;
+    if (!backend || values.length === 0 || values.length > MAX_NAMED_PARAMETERS) return {};
+    const name = planned.get(text) ?? `lock ${planned.size}`;
+    planned.set(text, name);
+    return { name };
+  }
+
+  destroy(): void {
+    this.isOver = true;
+    const { connection } = this.client as unknown as { connection: { stream: { destroy(): void } } };
+    connection.stream.destroy();
+  }
+}
