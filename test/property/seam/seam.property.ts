@@ -6,6 +6,7 @@ import { sequences } from './commands.js';
 import { mysqlWorld } from './mysql.world.js';
 import { memoryWorld } from './memory.world.js';
 import { Model } from './model.js';
+import { postgresWorld } from './postgres.world.js';
 import { quorumWorld } from './quorum.world.js';
 import { redisWorld } from './redis.world.js';
 import type { World } from './world.js';
@@ -16,6 +17,7 @@ export const WORLDS: Readonly<Record<string, { make: () => Promise<World>; count
     QuorumStore: { make: quorumWorld, count: 200, length: 60 },
     RedisStore: { make: redisWorld, count: 50, length: 40 },
     MysqlStore: { make: mysqlWorld, count: 30, length: 40 },
+    PostgresStore: { make: postgresWorld, count: 30, length: 40 },
   };
 
 const describeWorld = ({ make, count, length }: (typeof WORLDS)[string]): void => {

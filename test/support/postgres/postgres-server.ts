@@ -30,6 +30,8 @@ export interface PostgresServerOptions {
   /** Further settings, as `log_statement=all`. */
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Called with the number of each process that starts. */
+  readonly started?: (pid: number) => void;
 }
 
 /**
@@ -54,14 +56,33 @@ export class PostgresServer implements AsyncDisposable {
 
   /** Starts a server with a database `app` that belongs to a user `app`. */
   static async start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-postgres-'));
-    guardFolder(folder);
-    const server = new PostgresServer(folder, await freePort(), options);
-    await server.bootstrap();
+    const server = await PostgresServer.prepare(options);
+    await server.make('initdb', [
+      ...['--username', 'postgres', '--encoding', 'UTF8', '--locale', 'C'],
+      ...['--auth-local', 'trust', '--auth-host', 'scram-sha-256', '--no-sync', '--no-instructions'],
+    ]);
     await server.restart();
     await server.admin("CREATE USER app PASSWORD 'secret'");
     await server.admin('CREATE DATABASE app OWNER app');
     return server;
+  }
+
+  /** Starts a standby that streams from another server. */
+  static async standbyOf(primary: PostgresServer): Promise<PostgresServer> {
+    const server = await PostgresServer.prepare({});
+    const { folder, port } = primary;
+    await server.make('pg_basebackup', [
+      ...['--host', folder, '--port', String(port), '--username', 'postgres'],
+      ...['--write-recovery-conf', '--checkpoint=fast', '--no-sync'],
+    ]);
+    await server.restart();
+    return server;
+  }
+
+  private static async prepare(options: PostgresServerOptions): Promise<PostgresServer> {
+    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-postgres-'));
+    guardFolder(folder);
+    return new PostgresServer(folder, await freePort(), options);
   }
 
   get uri(): string {
@@ -93,8 +114,8 @@ export class PostgresServer implements AsyncDisposable {
     }
   }
 
-  async adminConnection(): Promise<Client> {
-    const client = new Client({ host: this.folder, port: this.port, user: 'postgres', database: 'postgres' });
+  async adminConnection(database = 'postgres'): Promise<Client> {
+    const client = new Client({ host: this.folder, port: this.port, user: 'postgres', database });
     // A server that is killed is part of many tests.
     client.on('error', () => undefined);
     await client.connect();
@@ -147,15 +168,13 @@ export class PostgresServer implements AsyncDisposable {
     return join(this.folder, 'data');
   }
 
-  private async bootstrap(): Promise<void> {
+  /** Fills the folder of the data. */
+  private async make(program: string, args: readonly string[]): Promise<void> {
     const { uid, gid } = this.user;
     if (uid !== undefined) await chown(this.folder, uid, gid!);
-    const child = this.spawn('initdb', [
-      ...['--pgdata', this.data, '--username', 'postgres', '--encoding', 'UTF8', '--locale', 'C'],
-      ...['--auth-local', 'trust', '--auth-host', 'scram-sha-256', '--no-sync', '--no-instructions'],
-    ]);
+    const child = this.spawn(program, ['--pgdata', this.data, ...args]);
     const [code] = (await once(child, 'exit')) as [number | null];
-    if (code !== 0) throw new Error(`the server could not make its tables:\n${this.output}`);
+    if (code !== 0) throw new Error(`${program} failed:\n${this.output}`);
   }
 
   private launch(): void {
@@ -177,6 +196,7 @@ export class PostgresServer implements AsyncDisposable {
       env: { ...process.env, ...this.options.env },
     });
     guardProcess(child);
+    if (child.pid !== undefined) this.options.started?.(child.pid);
     const collect = (chunk: Buffer): void => void (this.output += chunk.toString());
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);

@@ -4,6 +4,7 @@ import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { quorumHarness } from './quorum.harness.js';
 import { mysqlHarness, openMysql } from './mysql.harness.js';
+import { openPostgres, postgresHarness } from './postgres.harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
 
@@ -60,6 +61,14 @@ export const STORES: readonly StoreUnderContract[] = [
     needsServer: true,
     traits: DATABASE,
     open: openMysql,
+  },
+  {
+    name: 'PostgresStore',
+    folder: 'postgres',
+    makeHarness: postgresHarness,
+    needsServer: true,
+    traits: DATABASE,
+    open: openPostgres,
   },
 ];
 
