@@ -4,8 +4,8 @@ import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/re
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { nameOf } from '../sql/names.js';
 import { joined, raw, sql } from '../sql/sql.js';
-import type { KindStatements } from '../sql/sql-dialect.js';
-import type { Statement } from '../sql/sql-session.js';
+import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
+import type { Attempt, Statement } from '../sql/sql-session.js';
 import type { MysqlBell } from './mysql-bell.js';
 import {
   bytes,
@@ -46,8 +46,20 @@ export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
     this.bell?.ring();
   }
 
-  /** Takes less than half of the time that `acquire` does. Reply: the last token; 0 when nothing changed. */
-  acquireFree({ finalKey, owner, leaseMs, tokens }: ExclusiveClaim): Statement<AcquireReply | undefined> {
+  acquire(claim: ExclusiveClaim, { isQueued }: Waiting): Statement<AcquireReply> | Attempt<AcquireReply> {
+    return isQueued ? this.upsert(claim) : { ...this.takeFree(claim), otherwise: () => this.upsert(claim) };
+  }
+
+  /**
+   * Takes a key that is free and that no process waits for, in less than half of the time of the upsert. Reply: the last
+   * token; 0 when nothing has changed.
+   */
+  private takeFree({
+    finalKey,
+    owner,
+    leaseMs,
+    tokens,
+  }: ExclusiveClaim): Statement<AcquireReply | undefined> {
     const { table, bell } = this.names;
     return {
       sql: sql`UPDATE ${table} SET fence = LAST_INSERT_ID(GREATEST(fence + 1, ${NOW}) + ${tokens} - 1), kind = 'exclusive',
@@ -66,7 +78,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`
    * Reply: an even number is twice the first token; an odd one is 4 × µs until the next request + 2 if the key is held as
    * another kind + 1.
    */
-  acquire({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
+  private upsert({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
     const { table, me, bell } = this.names;
     const mayTake = sql`(owner = VALUES(owner) OR until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me} OR until + ${TURN_US} <= ${NOW}))`;
     const granted = sql`owner = VALUES(owner)`;

@@ -5,7 +5,7 @@ import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/re
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { nameOf } from '../sql/names.js';
 import { joined, raw, sql } from '../sql/sql.js';
-import type { KindStatements } from '../sql/sql-dialect.js';
+import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Statement } from '../sql/sql-session.js';
 import {
   bytes,
@@ -46,7 +46,7 @@ export class MysqlPermit implements KindStatements<PermitClaim> {
    */
   acquire(
     { finalKey, owner, leaseMs, of, waits }: PermitClaim,
-    othersWait: boolean,
+    { othersWait }: Waiting,
   ): Statement<AcquireReply> {
     const { table, me, maxQueue } = this.names;
     const name = nameOf(finalKey);

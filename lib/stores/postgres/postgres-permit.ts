@@ -5,7 +5,7 @@ import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/re
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { nameOf } from '../sql/names.js';
 import { joined, raw, sql } from '../sql/sql.js';
-import type { KindStatements } from '../sql/sql-dialect.js';
+import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Statement } from '../sql/sql-session.js';
 import { extendRepliesOf, rowsOfClaims } from './postgres-extend.js';
 import type { PostgresListener } from './postgres-listener.js';
@@ -42,7 +42,7 @@ export class PostgresPermit implements KindStatements<PermitClaim> {
 
   acquire(
     { finalKey, owner, leaseMs, of, waits }: PermitClaim,
-    othersWait: boolean,
+    { othersWait }: Waiting,
   ): Statement<AcquireReply> {
     const { table, me, maxQueue } = this.names;
     const [name, who, lease] = [literal(nameOf(finalKey)), literal(bytes(owner)), leaseMs * US];

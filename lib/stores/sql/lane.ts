@@ -1,5 +1,5 @@
 import type { Runtime } from '../../core/runtime.js';
-import { SqlFailure, type SqlSession, type Statement } from './sql-session.js';
+import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql-session.js';
 
 const CLOSED = (): SqlFailure => new SqlFailure('the lock store is closed', 'not-executed', {});
 
@@ -15,7 +15,7 @@ export interface LaneHost {
 }
 
 interface Request {
-  readonly statement: Statement<unknown>;
+  readonly statement: Statement<unknown> | Attempt<unknown>;
   readonly resolve: (value: never) => void;
   readonly reject: (failure: SqlFailure) => void;
   timer: unknown;
@@ -36,7 +36,7 @@ export class Lane {
   constructor(private readonly host: LaneHost) {}
 
   /** Sends a statement behind the earlier ones. Rejects with a {@link SqlFailure}. */
-  run<T>(statement: Statement<T>): Promise<T> {
+  run<T>(statement: Statement<T> | Attempt<T>): Promise<T> {
     const { host } = this;
     if (this.closing) return Promise.reject(CLOSED());
     return new Promise<T>((resolve, reject) => {
@@ -70,10 +70,15 @@ export class Lane {
     if (!session || session.isOver) return void this.connect();
     const request = this.queue.shift()!;
     this.underWay = request;
-    session.send(request.statement).then(
+    this.send(session, request.statement).then(
       (value) => this.ended(request, () => request.resolve(value as never)),
       (failure: SqlFailure) => this.ended(request, () => request.reject(failure)),
     );
+  }
+
+  private async send<T>(session: SqlSession, statement: Statement<T> | Attempt<T>): Promise<T> {
+    if (!('otherwise' in statement)) return session.send(statement);
+    return (await session.send(statement)) ?? session.send(statement.otherwise());
   }
 
   private async connect(): Promise<void> {

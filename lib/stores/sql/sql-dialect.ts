@@ -9,17 +9,22 @@ import type {
   ReleaseReply,
 } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
-import type { SqlSession, Statement } from './sql-session.js';
+import type { Attempt, SqlSession, Statement } from './sql-session.js';
 
 /** Sends a statement on one of the connections. */
 export type RunStatement = <T>(statement: Statement<T>) => Promise<T>;
 
+/** What is known of the callers of this process that wait for a key. */
+export interface Waiting {
+  /** Whether this process may be in the wait queue of the key. */
+  readonly isQueued: boolean;
+  /** Whether further callers wait: then this process stays in the wait queue after a grant. */
+  readonly othersWait: boolean;
+}
+
 /** Statements for one kind of lock. */
 export interface KindStatements<C extends Claim> {
-  /** @param othersWait whether further callers of this process wait for the key: then it stays in the wait queue */
-  acquire(claim: C, othersWait: boolean): Statement<AcquireReply>;
-  /** Takes a key that is free and that no process waits for. Undefined: it changed nothing. Only where it saves time. */
-  acquireFree?(claim: C): Statement<AcquireReply | undefined>;
+  acquire(claim: C, process: Waiting): Statement<AcquireReply> | Attempt<AcquireReply>;
   /** Replies in the order of the claims. */
   extend(claims: readonly C[]): Statement<readonly ExtendReply[]>;
   release(claim: C, how: ReleaseOptions): Statement<ReleaseReply>;

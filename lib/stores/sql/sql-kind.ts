@@ -31,13 +31,12 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   async acquire(claim: ClaimOf<K>): Promise<AcquireReply> {
     const { finalKey } = claim;
     if (claim.perKeyCounter) throw new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true });
-    const free = this.queued.has(finalKey) ? undefined : this.statements.acquireFree?.(claim);
+    const isQueued = this.queued.has(finalKey);
     if (claim.waits) this.queued.add(finalKey);
     try {
       const othersWait = (this.watches.get(finalKey) ?? 0) > 1;
-      const reply =
-        (free && (await this.lanes.run(finalKey, free))) ??
-        (await this.lanes.run(finalKey, this.statements.acquire(claim, othersWait)));
+      const statement = this.statements.acquire(claim, { isQueued, othersWait });
+      const reply = await this.lanes.run(finalKey, statement);
       if (reply.status === 'granted' && !othersWait) this.queued.delete(finalKey);
       return reply;
     } finally {

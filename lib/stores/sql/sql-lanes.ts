@@ -2,7 +2,7 @@ import type { Claim } from '../../core/seam/claim.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
 import { Lane, type LaneHost } from './lane.js';
 import type { SqlDialect } from './sql-dialect.js';
-import { SqlFailure, type Statement } from './sql-session.js';
+import { SqlFailure, type Attempt, type Statement } from './sql-session.js';
 
 /** A claim, and where it stood in the list. */
 interface Placed<C> {
@@ -26,7 +26,7 @@ export class SqlLanes {
   }
 
   /** Sends a statement about one key, behind all earlier ones about this key. */
-  run<T>(finalKey: string, statement: Statement<T>): Promise<T> {
+  run<T>(finalKey: string, statement: Statement<T> | Attempt<T>): Promise<T> {
     return this.lanes[this.laneOf(finalKey)]!.run(statement);
   }
 

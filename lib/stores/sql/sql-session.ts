@@ -8,6 +8,11 @@ export interface Statement<T> {
   readonly read: (reply: unknown) => T;
 }
 
+/** A statement that may have no result. Then another one is sent, before all later ones. */
+export interface Attempt<T> extends Statement<T | undefined> {
+  readonly otherwise: () => Statement<T>;
+}
+
 /** One connection to a database, with one statement under way at most. */
 export interface SqlSession {
   /** Whether the connection has ended. */

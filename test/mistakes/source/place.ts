@@ -28,17 +28,20 @@ const declarationsOf = (source: string): Declaration[] => {
   return declarations;
 };
 
-/** The one declaration with this name, wherever it is. */
-export const declarationOf = (name: string, sources: Sources): Found => {
+/** The one declaration with this name, wherever it is; or `file:name`, in a file of that name, wherever that is. */
+export const declarationOf = (place: string, sources: Sources): Found => {
+  const [name, ofFile] = place.split(':').reverse() as [string, string?];
+  const isSearched = (file: string): boolean =>
+    SEARCHED.test(file) && (ofFile === undefined || file.endsWith(`/${ofFile}.ts`));
   const all = [...sources].flatMap(([file, source]) =>
-    SEARCHED.test(file)
+    isSearched(file)
       ? declarationsOf(source)
           .filter((declaration) => declaration.name === name)
           .map((declaration) => ({ ...declaration, file }))
       : [],
   );
   const [found, another] = all;
-  if (!found) throw new Error(`nothing in lib/core or lib/stores is called ${name}`);
+  if (!found) throw new Error(`nothing in lib/core or lib/stores is called ${place}`);
   if (another) throw new Error(`${name} is in lib/${found.file} and in lib/${another.file}`);
   return found;
 };

@@ -47,7 +47,7 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
     edits: {
       mysql: [
         {
-          in: 'NOW',
+          in: 'mysql-terms:NOW',
           find: 'raw("TIMESTAMPDIFF(MICROSECOND, \'1970-01-01\', UTC_TIMESTAMP(6))")',
           replace: 'raw(`${Date.now() * 1000}`)',
         },
@@ -63,7 +63,9 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
   },
   {
     name: 'a release ends at the time of the server, which may be set back',
-    edits: { mysql: [{ in: 'RELEASED', find: "IF(queue = '', 0, ${NOW})", replace: '(${NOW})' }] },
+    edits: {
+      mysql: [{ in: 'mysql-terms:RELEASED', find: "IF(queue = '', 0, ${NOW})", replace: '(${NOW})' }],
+    },
     async play(stage) {
       const [claim, next] = [stage.claim(), stage.claim()];
       const { exclusive } = (await stage.store()).kinds;
@@ -79,8 +81,8 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
     name: 'a token is not greater than that of an earlier holder whose clock was ahead',
     edits: {
       mysql: [
-        { in: 'MysqlExclusive.acquire', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
-        { in: 'MysqlExclusive.acquireFree', find: 'GREATEST(fence + 1, ${NOW})', replace: '(${NOW})' },
+        { in: 'MysqlExclusive.upsert', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
+        { in: 'MysqlExclusive.takeFree', find: 'GREATEST(fence + 1, ${NOW})', replace: '(${NOW})' },
       ],
     },
     async play(stage) {
@@ -99,7 +101,7 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
     edits: {
       mysql: [
         {
-          in: 'MysqlExclusive.acquire',
+          in: 'MysqlExclusive.upsert',
           find: 'since = IF(owner <> VALUES(owner) AND ${mayTake}, VALUES(since), since), owner = IF(${mayTake}, VALUES(owner), owner),',
           replace: `owner = IF(\${mayTake}, VALUES(owner), owner),
 since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
@@ -158,7 +160,11 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     name: 'names are compared under a collation',
     edits: {
       mysql: [
-        { in: 'migrationOf', find: 'name VARBINARY(512) NOT NULL', replace: 'name VARCHAR(512) NOT NULL' },
+        {
+          in: 'mysql-migration:migrationOf',
+          find: 'name VARBINARY(512) NOT NULL',
+          replace: 'name VARCHAR(512) NOT NULL',
+        },
       ],
     },
     async play(stage) {
@@ -174,7 +180,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     edits: {
       mysql: [
         {
-          in: 'MysqlExclusive.acquireFree',
+          in: 'MysqlExclusive.takeFree',
           find: "AND until <= ${NOW} AND queue = ''",
           replace: 'AND until <= ${NOW}',
         },
@@ -187,7 +193,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     edits: {
       mysql: [
         {
-          in: 'MysqlExclusive.acquireFree',
+          in: 'MysqlExclusive.takeFree',
           find: "AND until <= ${NOW} AND queue = ''",
           replace: "AND queue = ''",
         },
@@ -204,7 +210,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     edits: {
       mysql: [
         {
-          in: 'MysqlExclusive.acquire',
+          in: 'MysqlExclusive.upsert',
           find: "(queue = '' OR LEFT(queue, ${me.length}) = ${me} OR until + ${TURN_US} <= ${NOW}))`;",
           replace: '${me.length} > 0)`;',
         },
