@@ -1,42 +1,72 @@
 import { AssertionError } from 'node:assert';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
+import { PostgresStore } from '../../../lib/stores/postgres/postgres.store.js';
 import { SQL_MISTAKES, type SqlMistake } from '../../mistakes/table/sql.mistakes.js';
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { MysqlLab } from '../../support/mysql/mysql-lab.js';
+import { PostgresLab } from '../../support/postgres/postgres-lab.js';
 import { SqlStage } from './sql-stage.js';
 
-let lab: MysqlLab;
-beforeAll(async () => {
-  lab = await MysqlLab.start();
-  return () => lab[Symbol.asyncDispose]();
-});
-afterEach(() => lab.reset());
+const INTACT = { MysqlStore, PostgresStore };
 
-const ON_MYSQL = SQL_MISTAKES.flatMap(({ edits: { mysql }, ...mistake }) =>
-  mysql ? [{ ...mistake, edits: mysql }] : [],
-);
+type Library = typeof INTACT;
 
-const play = async (
-  library: { readonly MysqlStore: typeof MysqlStore },
-  mistake: Pick<SqlMistake, 'play'>,
-) => {
-  await using stage = new SqlStage(
-    lab,
-    (options) => new library.MysqlStore({ uri: lab.server.uri, ...options }),
-  );
-  await mistake.play(stage);
-};
+interface Database {
+  readonly name: keyof SqlMistake['edits'];
+  readonly store: keyof Library;
+  start(): Promise<MysqlLab | PostgresLab>;
+  stage(lab: MysqlLab | PostgresLab, library: Library): SqlStage;
+}
 
-describe('on MySQL, a mistake is noticed in a copy of the library', () => {
-  it.each(ON_MYSQL)('$name', async (mistake) => {
-    using library = breakLibrary(mistake.name, mistake.edits);
-    await expect(play(await library.load('MysqlStore'), mistake)).rejects.toThrow(AssertionError);
+const DATABASES: readonly Database[] = [
+  {
+    name: 'mysql',
+    store: 'MysqlStore',
+    start: () => MysqlLab.start(),
+    stage: (lab, library) =>
+      new SqlStage(lab, (options) => new library.MysqlStore({ uri: lab.server.uri, ...options })),
+  },
+  {
+    name: 'postgres',
+    store: 'PostgresStore',
+    start: () => PostgresLab.start(),
+    stage: (lab, library) =>
+      new SqlStage(
+        lab,
+        (options) => new library.PostgresStore({ connectionString: lab.server.uri, ...options }),
+      ),
+  },
+];
+
+describe.each(DATABASES)('in $store', ({ name, store, start, stage: stageOf }) => {
+  let lab: MysqlLab | PostgresLab;
+  beforeAll(async () => {
+    lab = await start();
+    return () => lab[Symbol.asyncDispose]();
   });
-});
+  afterEach(() => lab.reset());
 
-describe('and nothing in the library as it is, when the same is done to it', () => {
-  it.each(ON_MYSQL)('$name', async (mistake) => {
-    await play({ MysqlStore }, mistake);
+  const mistakes = SQL_MISTAKES.flatMap(({ edits: { [name]: edits }, ...mistake }) =>
+    edits ? [{ ...mistake, edits }] : [],
+  );
+
+  const play = async (library: Library, mistake: Pick<SqlMistake, 'play'>): Promise<void> => {
+    await using stage = stageOf(lab, library);
+    await mistake.play(stage);
+  };
+
+  describe('a mistake is noticed in a copy of the library', () => {
+    it.each(mistakes)('$name', async (mistake) => {
+      using library = breakLibrary(mistake.name, mistake.edits);
+      const broken = await library.load<Library>(store);
+      await expect(play(broken, mistake)).rejects.toThrow(AssertionError);
+    });
+  });
+
+  describe('and nothing in the library as it is, when the same is done to it', () => {
+    it.each(mistakes)('$name', async (mistake) => {
+      await play(INTACT, mistake);
+    });
   });
 });

@@ -3,6 +3,7 @@ import type { ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/claim.j
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { until } from '../../support/async.js';
+import type { ForeignTransaction } from '../../support/foreign-transaction.js';
 
 /** Row of a statement, with its columns by name. */
 export type SqlRow = Readonly<Record<string, unknown>>;
@@ -11,7 +12,7 @@ export type SqlRow = Readonly<Record<string, unknown>>;
 export interface SqlLab {
   query(statements: string): Promise<readonly SqlRow[]>;
   /** A transaction of another user that has run a statement. It is rolled back in the end. */
-  transaction(statement: string): Promise<AsyncDisposable>;
+  transaction(statement: string): Promise<ForeignTransaction>;
   /** Number of statements that wait for a row. */
   blocked(): Promise<number>;
   /** Statements for an acquire that are under way, with the connection of each. */
@@ -85,14 +86,14 @@ export class SqlStage implements AsyncDisposable {
   }
 
   /** A transaction of another user that has run a statement. It is rolled back in the end. */
-  async transaction(statement: string): Promise<AsyncDisposable> {
+  async transaction(statement: string): Promise<ForeignTransaction> {
     const transaction = await this.lab.transaction(statement);
     this.opened.push(transaction);
     return transaction;
   }
 
   /** Locks the rows of the key, as a transaction of another user. */
-  lockedRows(): Promise<AsyncDisposable> {
+  lockedRows(): Promise<ForeignTransaction> {
     return this.transaction(`SELECT * FROM nest_lock WHERE name = '${this.key}' FOR UPDATE`);
   }
 

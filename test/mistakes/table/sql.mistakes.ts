@@ -8,7 +8,7 @@ import type { Edit } from '../source/edit.js';
 export interface SqlMistake {
   readonly name: string;
   /** The mistake itself, for each database whose statements can have it. */
-  readonly edits: Readonly<Partial<Record<'mysql', readonly Edit[]>>>;
+  readonly edits: Readonly<Partial<Record<'mysql' | 'postgres', readonly Edit[]>>>;
   /** What the mistake makes fail, with an `AssertionError`. With the library as it is, nothing does. */
   play(stage: SqlStage): Promise<void>;
 }
@@ -84,6 +84,7 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
         { in: 'MysqlExclusive.upsert', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
         { in: 'MysqlExclusive.takeFree', find: 'GREATEST(fence + 1, ${NOW})', replace: '(${NOW})' },
       ],
+      postgres: [{ in: 'PostgresExclusive.acquire', find: 'greatest(l.fence + 1, now)', replace: 'now' }],
     },
     async play(stage) {
       const { exclusive } = (await stage.store()).kinds;
@@ -130,6 +131,13 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
           replace: "AND ${bytes(owner)} <> ''",
         },
       ],
+      postgres: [
+        {
+          in: 'PostgresExclusive.release',
+          find: 'AND owner = ${bytes(owner)}',
+          replace: "AND ${bytes(owner)}::text <> ''",
+        },
+      ],
     },
     async play(stage) {
       const { exclusive } = (await stage.store()).kinds;
@@ -145,6 +153,15 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
           in: 'MysqlExclusive.extend',
           find: 'LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};',
           replace: 'LAST_INSERT_ID() + v.l);',
+        },
+      ],
+      postgres: [
+        { in: 'PostgresExclusive.extend', find: 'AND l.until > ${NOW} FOR UPDATE', replace: 'FOR UPDATE' },
+        { in: 'PostgresExclusive.extend', find: 'AND l.until > ${NOW} RETURNING', replace: 'RETURNING' },
+        {
+          in: 'PostgresExclusive.extend',
+          find: 'AND d.owner = l.owner WHERE l.${HEAD} AND l.until > ${NOW}',
+          replace: 'AND d.owner = l.owner WHERE l.${HEAD}',
         },
       ],
     },
@@ -224,6 +241,9 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       mysql: [
         { in: 'SqlKind.acquire', find: 'this.runtime.soon(() => this.leave(finalKey));', replace: ';' },
       ],
+      postgres: [
+        { in: 'SqlKind.acquire', find: 'this.runtime.soon(() => this.leave(finalKey));', replace: ';' },
+      ],
     },
     async play(stage) {
       const [one, other] = [await stage.store(), await stage.store()];
@@ -237,6 +257,13 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     name: 'a renewal waits for a row that others have locked, and delays the rest',
     edits: {
       mysql: [{ in: 'MysqlExclusive.extend', find: 'FOR UPDATE SKIP LOCKED', replace: '' }],
+      postgres: [
+        {
+          in: 'PostgresExclusive.extend',
+          find: "raw(claims.length > 1 ? 'SKIP LOCKED' : '')",
+          replace: "raw('')",
+        },
+      ],
     },
     async play(stage) {
       const { exclusive } = (await stage.store({ lanes: 1 })).kinds;
@@ -296,6 +323,13 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
           replace: "kind = 'permit'",
         },
       ],
+      postgres: [
+        {
+          in: 'PostgresPermit.acquire',
+          find: "(h.kind = 'permit' AND h.until > n.now OR ${revives})",
+          replace: '(h.until > n.now OR ${revives})',
+        },
+      ],
     },
     async play(stage) {
       const { kinds } = await stage.store();
@@ -324,6 +358,29 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       const polled = await exclusive.peekMany([claim]).catch(() => 'refused');
       await stage.lab.query('SET GLOBAL read_only = 0');
       assert.equal(polled, 'refused');
+    },
+  },
+  {
+    name: 'the clock is that of the start of the statement, before it waited for the row',
+    edits: {
+      postgres: [
+        {
+          in: 'postgres-terms:NOW',
+          find: "raw('(extract(epoch FROM clock_timestamp()) * 1000000)::bigint')",
+          replace: "raw('(extract(epoch FROM now()) * 1000000)::bigint')",
+        },
+      ],
+    },
+    async play(stage) {
+      const [one, other] = [await stage.store(), await stage.store()];
+      await one.kinds.exclusive.acquire(stage.claim());
+      const foreign = await stage.lockedRows();
+      const acquiring = other.kinds.exclusive.acquire(stage.claim({ waits: true }));
+      await stage.blocked(1);
+      await foreign.query(
+        `UPDATE nest_lock SET until = extract(epoch FROM clock_timestamp()) * 1000000; COMMIT`,
+      );
+      assert.equal((await acquiring).status, 'granted');
     },
   },
 ];

@@ -5,6 +5,7 @@ import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
 import { MysqlStore, type MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import { until } from '../async.js';
+import type { ForeignTransaction } from '../foreign-transaction.js';
 import { TcpProxy } from '../tcp-proxy.js';
 import { MysqlServer, type MysqlServerOptions } from './mysql-server.js';
 
@@ -155,16 +156,17 @@ WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
   }
 
   /** A transaction of another user that has run a statement. It is rolled back in the end. */
-  async transaction(statement: string): Promise<AsyncDisposable> {
+  async transaction(statement: string): Promise<ForeignTransaction> {
     const connection = await this.server.adminConnection();
     await connection.query(`USE app; START TRANSACTION; ${statement}`);
     return this.track({
+      query: (further) => connection.query(further),
       [Symbol.asyncDispose]: async () => void (await connection.end().catch(() => undefined)),
     });
   }
 
   /** A transaction of another user, which has the rows of a key locked until it ends. */
-  foreignTransaction(key: string): Promise<AsyncDisposable> {
+  foreignTransaction(key: string): Promise<ForeignTransaction> {
     return this.transaction(`SELECT * FROM nest_lock WHERE name = '${rowName(key)}' FOR UPDATE`);
   }
 

@@ -5,6 +5,7 @@ import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
 import { PostgresStore, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import { until } from '../async.js';
+import type { ForeignTransaction } from '../foreign-transaction.js';
 import { TcpProxy } from '../tcp-proxy.js';
 import { PostgresServer, type PostgresServerOptions } from './postgres-server.js';
 
@@ -135,14 +136,40 @@ export class PostgresLab implements AsyncDisposable {
     return rows.map(({ pid }) => Number(pid));
   }
 
-  /** A transaction of another user, which has the rows of keys locked until it ends. */
-  async foreignTransaction(...locked: readonly string[]): Promise<AsyncDisposable> {
+  /** Connections of the lock user. */
+  connections(): Promise<readonly number[]> {
+    return this.backends('');
+  }
+
+  /** Statements for an acquire of an exclusive lock that are under way, with the connection of each. */
+  async acquires(): Promise<readonly { readonly id: number }[]> {
+    return (await this.backends('ON CONFLICT (name, member) DO UPDATE SET (kind,', 'active')).map((id) => ({
+      id,
+    }));
+  }
+
+  /** Number of statements that wait for a row that another transaction has locked. */
+  async blocked(): Promise<number> {
+    const rows = await this.query(
+      "SELECT 1 FROM pg_stat_activity WHERE usename = 'app' AND wait_event_type = 'Lock'",
+    );
+    return rows.length;
+  }
+
+  /** A transaction of another user that has run a statement. It is rolled back in the end. */
+  async transaction(statement: string): Promise<ForeignTransaction> {
     const connection = await this.server.adminConnection('app');
-    const names = locked.map((key) => `'${rowName(key)}'`).join(', ');
-    await connection.query(`BEGIN; SELECT * FROM nest_lock WHERE name IN (${names}) FOR UPDATE`);
+    await connection.query(`BEGIN; ${statement}`);
     return this.track({
+      query: (further) => connection.query(further),
       [Symbol.asyncDispose]: async () => void (await connection.end().catch(() => undefined)),
     });
+  }
+
+  /** A transaction of another user, which has the rows of keys locked until it ends. */
+  foreignTransaction(...locked: readonly string[]): Promise<ForeignTransaction> {
+    const names = locked.map((key) => `'${rowName(key)}'`).join(', ');
+    return this.transaction(`SELECT * FROM nest_lock WHERE name IN (${names}) FOR UPDATE`);
   }
 
   /** Ends `one` with the test. */
