@@ -1,5 +1,6 @@
 import type { RedisLockModuleOptions } from 'nest-redis-lock';
 import { MysqlStore } from 'nest-redis-lock/mysql';
+import { PostgresStore } from 'nest-redis-lock/postgres';
 import { MemoryStore } from 'nest-redis-lock/testing';
 
 interface Address {
@@ -14,11 +15,20 @@ type StoreOptions = Pick<RedisLockModuleOptions, 'redis' | 'store' | 'commandTim
 /** Returns the name of the table with the locks, for stores in a database. */
 export const lockTable = (namespace: string): string => `${namespace}_locks`;
 
+/** Name of the app in the address of an embedded PostgreSQL, whose connections share one session. */
+export const EMBEDDED = 'embedded';
+
 /** The options of the module that say where the locks are, by store. */
 const OPTIONS = {
   redis: ({ url, commandTimeoutMs }: Address) => ({ redis: url, commandTimeoutMs }),
   mysql: ({ url: uri, namespace, commandTimeoutMs }: Address) => ({
     store: new MysqlStore({ uri, table: lockTable(namespace), commandTimeoutMs, migrate: 'on start' }),
+  }),
+  postgres: ({ url, namespace, commandTimeoutMs }: Address) => ({
+    store: new PostgresStore({
+      ...{ connectionString: url, table: lockTable(namespace), commandTimeoutMs, migrate: 'on start' },
+      pooled: new URL(url).searchParams.get('application_name') === EMBEDDED,
+    }),
   }),
   memory: () => ({ store: new MemoryStore() }),
 } satisfies Record<string, (address: Address) => StoreOptions>;

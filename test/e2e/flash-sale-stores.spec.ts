@@ -55,6 +55,16 @@ describe('npm start -- --store', () => {
   );
 
   it(
+    'postgres sells every item once in an embedded PostgreSQL, while instances are stopped and killed',
+    async () => {
+      const { locks, reports } = await run(['--store', 'postgres', '--strategies', 'locked']);
+      expect(locks).toMatch(/^PostgreSQL: the embedded PostgreSQL at 127/);
+      expect(reports[0]).toMatchObject({ facts: SOLD_OUT, faults: { killed: 1, stopped: 1 } });
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  it(
     'memory sells with one instance, and says that it causes no faults',
     async () => {
       using bare = bareBonesPath();
@@ -72,7 +82,7 @@ describe('npm start -- --store', () => {
       'a store that it does not have',
       'oracle',
       {},
-      'There is no store "oracle". Choose from redis, mysql, memory.',
+      'There is no store "oracle". Choose from redis, mysql, postgres, memory.',
     ],
     [
       'an address that is none',
