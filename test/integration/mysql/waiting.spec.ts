@@ -1,15 +1,13 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Connection } from 'mysql2/promise';
 import { until } from '../../support/async.js';
-import { MysqlLab, newKey, type OpenMysqlLocks } from '../../support/mysql/mysql-lab.js';
+import { MysqlLab, newKey } from '../../support/mysql/mysql-lab.js';
+import { greedyBeforeWaiter, hotKey, NOT_WOKEN_MS } from '../../support/stores/hot-key.js';
 import { TestWorker } from '../../support/worker.js';
 
 const WAIT = { waitMs: 20_000 };
-const TURNS = 120;
 /** For how long a key is left to the process whose turn it is. */
 const TURN_MS = 250;
-/** Far more than a turn and a poll, and far less than a lease: a waiter that is not woken up waits for the lease. */
-const NOT_WOKEN_MS = 5_000;
 
 let lab: MysqlLab;
 let admin: Connection;
@@ -23,45 +21,21 @@ beforeAll(async () => {
 });
 afterEach(() => lab.reset());
 
-const work = (ms: number): Promise<unknown> => admin.query(`DO SLEEP(${ms / 1_000})`);
-
-const locksFor = ({ locks }: OpenMysqlLocks, key: string): Promise<void> =>
-  locks.withLock(key, WAIT, () => undefined);
-
-/** Processes with some callers each that acquire a key again and again. A turn is a series of locks of one process. */
-const hotKey = async (processes: readonly (readonly [OpenMysqlLocks, callers: number])[]) => {
-  const key = newKey('hot');
-  const locksOf = processes.map(() => 0);
-  const gapsMs: number[] = [];
-  let [releasedAt, last] = [0, 0];
-  const call = async ({ locks }: OpenMysqlLocks, process: number): Promise<void> => {
-    while (gapsMs.length < TURNS) {
-      await locks.withLock(key, WAIT, async () => {
-        if (last !== process) gapsMs.push(performance.now() - releasedAt);
-        last = process;
-        locksOf[process]! += 1;
-        await work(2);
-        releasedAt = performance.now();
-      });
-    }
-  };
-  await Promise.all(
-    processes.flatMap(([opened, callers], i) => Array.from({ length: callers }, () => call(opened, i))),
-  );
-  const sum = locksOf.reduce((a, b) => a + b);
-  const jain = sum ** 2 / (locksOf.length * locksOf.reduce((a, b) => a + b ** 2, 0));
-  return { jain, perTurn: sum / gapsMs.length, longestGapMs: Math.max(...gapsMs.slice(1)) };
-};
+const work = (): Promise<unknown> => admin.query('DO SLEEP(0.002)');
 
 describe.each([{ pooled: false }, { pooled: true }])(
   'a hot key of two processes (pooled: $pooled)',
   ({ pooled }) => {
     it('is shared equally, and no wake-up is lost', async () => {
       const [one, two] = [lab.open({}, { pooled }), lab.open({}, { pooled })];
-      const found = await hotKey([
-        [one, 1],
-        [two, 1],
-      ]);
+      const found = await hotKey(
+        newKey('hot'),
+        [
+          { locks: one.locks, callers: 1 },
+          { locks: two.locks, callers: 1 },
+        ],
+        work,
+      );
       expect(found.jain).toBeGreaterThan(0.95);
       expect(found.longestGapMs).toBeLessThan(NOT_WOKEN_MS);
       await lab.nothingLeft(one, two);
@@ -69,10 +43,14 @@ describe.each([{ pooled: false }, { pooled: true }])(
 
     it('is passed on after each batch of a process with many callers', async () => {
       const [one, two] = [lab.open({}, { pooled }), lab.open({}, { pooled })];
-      const { perTurn, longestGapMs } = await hotKey([
-        [one, 5],
-        [two, 1],
-      ]);
+      const { perTurn, longestGapMs } = await hotKey(
+        newKey('hot'),
+        [
+          { locks: one.locks, callers: 5 },
+          { locks: two.locks, callers: 1 },
+        ],
+        work,
+      );
       // Of one process five, and of the other one.
       expect(perTurn).toBeLessThan(5);
       expect(longestGapMs).toBeLessThan(NOT_WOKEN_MS);
@@ -81,23 +59,7 @@ describe.each([{ pooled: false }, { pooled: true }])(
 
     it('is not kept by a process that asks always without waiting', async () => {
       const [greedy, waiter] = [lab.open({}, { pooled }), lab.open({}, { pooled })];
-      const key = newKey();
-      let stopped = false;
-      let times = 0;
-      const ask = async (): Promise<void> => {
-        while (!stopped) if ((await greedy.locks.tryWithLock(key, () => work(2))).ran) times += 1;
-      };
-      const asking = [ask(), ask()];
-      let before = 0;
-      for (let turn = 0; turn < 20; turn += 1) {
-        const at = times;
-        await until(() => times > at, { what: 'the greedy process has had the lock' });
-        before -= times;
-        await locksFor(waiter, key);
-        before += times;
-      }
-      stopped = true;
-      await Promise.all(asking);
+      const before = await greedyBeforeWaiter(newKey(), greedy.locks, waiter.locks, work);
       // A waiter in the queue lets its two callers in once each; some more when the machine stands still for a turn.
       expect(before).toBeLessThan(100);
     });

@@ -1,12 +1,11 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PostgresStore, PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import { until } from '../../support/async.js';
+import { NOT_WOKEN_MS } from '../../support/stores/hot-key.js';
 import { newKey, PostgresLab } from '../../support/postgres/postgres-lab.js';
 import { claimFor } from '../../support/stores/harness.js';
 
 const WAIT = { waitMs: 20_000 };
-/** What a busy machine may add. */
-const SLACK_MS = 400;
 const KINDS = ['exclusive', 'permit'] as const;
 
 let lab: PostgresLab;
@@ -120,7 +119,7 @@ describe('notifications', () => {
     const releasedAt = performance.now();
     await lease.release();
     await waiting;
-    expect(performance.now() - releasedAt).toBeLessThan(SLACK_MS);
+    expect(performance.now() - releasedAt).toBeLessThan(NOT_WOKEN_MS);
     expect(waiter.log).toEqual([expect.stringMatching(/hears no notifications.*listenUrl/)]);
   });
 
