@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { migrationOf } from '../../lib/stores/postgres/postgres-migration.js';
 import { repository } from '../support/package/pack.js';
 
-it.each(['docs/postgres.sql', 'docs/stores/postgres.md'])(
+it.each(['docs/sql/nest_lock.postgres.sql', 'docs/stores/postgres.md'])(
   '%s has the table that the store creates',
   (path) => {
     const text = readFileSync(join(repository, path), 'utf8');
