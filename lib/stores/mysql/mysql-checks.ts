@@ -26,11 +26,19 @@ const loginFailed = (failure: unknown): never => {
   );
 };
 
-/** @throws {LockConfigurationError} when the user may not create the table */
+const readOnly = (cause: unknown): never => {
+  throw new LockConfigurationError(
+    'The database of MysqlStore is read-only, such as a replica. Give it the address of the primary.',
+    { cause },
+  );
+};
+
+/** @throws {LockConfigurationError} when the user may not create the table, or the server is read-only */
 export const migrateTable = async (run: RunStatement, table: string): Promise<void> => {
   try {
     await run({ sql: raw(migrationOf(table)), read: nothing });
   } catch (failure) {
+    if (READ_ONLY.has(errnoOf(failure))) readOnly(failure);
     if (!NO_RIGHT.has(errnoOf(failure))) loginFailed(failure);
     throw new LockConfigurationError(
       `The user of MysqlStore may not create the table ${table}. As another user, run: ${migrationOf(table)}`,
@@ -79,10 +87,7 @@ export const checkRights = async (run: RunStatement, name: string): Promise<void
     } catch (failure) {
       const errno = errnoOf(failure);
       if (READ_ONLY.has(errno)) {
-        throw new LockConfigurationError(
-          'The database of MysqlStore is read-only, such as a replica. Give it the address of the primary.',
-          { cause: failure },
-        );
+        readOnly(failure);
       }
       if (!NO_RIGHT.has(errno)) throw failure;
       missing.push(right);

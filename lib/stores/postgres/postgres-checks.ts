@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { RunStatement } from '../sql/sql-dialect.js';
-import { sql } from '../sql/sql.js';
+import { raw, sql } from '../sql/sql.js';
 import { migrationOf, quoted, VERSION } from './postgres-migration.js';
 import type { PostgresSession } from './postgres-session.js';
 import { stateOf } from './postgres-session.js';
@@ -10,6 +10,12 @@ const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 /** State of a reply to start-up parameters that a pooler does not know. */
 const PROTOCOL_VIOLATION = '08P01';
 const NO_RIGHT = '42501';
+const READ_ONLY = '25006';
+/** States of a refused login: role, password, database. */
+const NO_LOGIN = new Set(['28000', '28P01', '3D000']);
+
+/** Lock of the database under which a table is created. */
+const MIGRATION_LOCK = 7_236_459_871_204;
 
 /** Where the table of the locks is. */
 export interface TablePlace {
@@ -32,10 +38,54 @@ const refuse = (message: string, cause?: unknown): never => {
   throw new LockConfigurationError(message, { cause });
 };
 
+/** Throws the error again, as a LockConfigurationError if only another login mends it. */
+const loginFailed = (failure: unknown): never => {
+  if (!NO_LOGIN.has(stateOf(failure) ?? '')) throw failure;
+  const { message } = (failure as Error).cause as Error;
+  return refuse(
+    `The server refuses the login of PostgresStore: ${message}. Check the role, its password and the database.`,
+    failure,
+  );
+};
+
+const readOnly = (cause?: unknown): never =>
+  refuse(
+    'The database of PostgresStore is read-only, such as a replica. Give it the address of the primary.',
+    cause,
+  );
+
+/**
+ * Creates the table unless it is there, under a lock of the database: several apps may start at the same time.
+ *
+ * @throws {LockConfigurationError} when the role may not create it, or the server is no primary
+ */
+export const migrateTable = async (run: RunStatement, { table, schema }: TablePlace): Promise<void> => {
+  const isThere = await run({
+    sql: sql`SELECT to_regclass(${bytes(quoted(table, schema))}::text) IS NOT NULL AS found`,
+    read: (reply) => isTrue(rowsOf(reply)[0]!['found']),
+  }).catch(loginFailed);
+  if (isThere) return;
+  const migration = migrationOf(table, schema);
+  try {
+    await run({
+      sql: sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${raw(migration)}`,
+      read: () => undefined,
+    });
+  } catch (failure) {
+    const state = stateOf(failure);
+    if (state === READ_ONLY) readOnly(failure);
+    if (state !== NO_RIGHT) throw failure;
+    refuse(
+      `The role of PostgresStore may not create the table ${quoted(table, schema)}. As another role, run: ${migration}`,
+      failure,
+    );
+  }
+};
+
 /** @throws {LockConfigurationError} when the server is no primary, or the table or a right to it is missing */
 export const checkTable = async (run: RunStatement, place: TablePlace): Promise<void> => {
   const facts = await factsOf(run, place).catch((failure: unknown) => {
-    if (stateOf(failure) !== NO_RIGHT) throw failure;
+    if (stateOf(failure) !== NO_RIGHT) return loginFailed(failure);
     return refuse(
       `The role of PostgresStore lacks rights. Run: GRANT USAGE ON SCHEMA "${place.schema}" TO that role.`,
       failure,
@@ -43,21 +93,19 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
   });
   const name = quoted(place.table, place.schema);
   const { db, role, comment } = facts;
-  if (isTrue(facts['replica']) || facts['read_only'] === 'on')
-    refuse(
-      'The database of PostgresStore is read-only, such as a replica. Give it the address of the primary.',
-    );
+  if (isTrue(facts['replica']) || facts['read_only'] === 'on') readOnly();
   if (facts['encoding'] !== 'UTF8')
     refuse(`The database ${db} has the encoding ${facts['encoding']}. PostgresStore needs one with UTF8.`);
-  if (comment !== VERSION) {
-    const what =
-      facts['id'] === null
-        ? `has no table ${name}`
-        : `has another version of the table ${name} ("${comment ?? ''}")`;
+  const migration = migrationOf(place.table, place.schema);
+  if (facts['id'] === null)
     refuse(
-      `The database ${db} ${what}. As a role that may create tables, call store.migrate() or run: ${migrationOf(place.table, place.schema)}`,
+      `The database ${db} has no table ${name}. As a role that may create tables, call store.migrate() or run: ${migration}`,
     );
-  }
+  if (comment !== VERSION)
+    refuse(
+      `The database ${db} has another version of the table ${name} ("${comment ?? ''}"). ` +
+        `Name another table, or while no process uses this one, run: DROP TABLE ${name}; ${migration}`,
+    );
   const missing = RIGHTS.filter((right) => !isTrue(facts[right]));
   if (missing.length > 0)
     refuse(
@@ -72,7 +120,7 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
  */
 export const checkConnection = async (connect: () => Promise<PostgresSession>): Promise<void> => {
   const session = await connect().catch((failure: unknown) => {
-    if (stateOf(failure) !== PROTOCOL_VIOLATION) throw failure;
+    if (stateOf(failure) !== PROTOCOL_VIOLATION) return loginFailed(failure);
     return refuse(POOLED, failure);
   });
   session.destroy();

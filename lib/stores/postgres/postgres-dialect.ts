@@ -8,10 +8,10 @@ import { raw, sql } from '../sql/sql.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
-import { checkConnection, checkTable, type TablePlace } from './postgres-checks.js';
+import { checkConnection, checkTable, migrateTable, type TablePlace } from './postgres-checks.js';
 import { PostgresExclusive } from './postgres-exclusive.js';
 import { PostgresListener } from './postgres-listener.js';
-import { migrationOf, quoted } from './postgres-migration.js';
+import { quoted } from './postgres-migration.js';
 import { PostgresPermit } from './postgres-permit.js';
 import { PostgresSession } from './postgres-session.js';
 import {
@@ -37,8 +37,6 @@ const SWEPT_AFTER_US = 24 * 3_600_000_000;
 const MAX_HOLDERS = raw('100');
 /** First version in which a statement can wait for the end of a connection. */
 const WAITS_FOR_THE_END = 140_000;
-/** Lock of the database under which a table is created. */
-const MIGRATION_LOCK = 7_236_459_871_204;
 
 const nothing = (): void => undefined;
 
@@ -187,18 +185,8 @@ SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SK
     return [];
   }
 
-  /** Creates the table under a lock of the database: several apps may start at the same time. */
   async migrate(run: RunStatement): Promise<void> {
-    const { table, schema } = this.settings;
-    const isThere = await run({
-      sql: sql`SELECT to_regclass(${bytes(quoted(table, schema))}::text) IS NOT NULL AS found`,
-      read: (reply) => isTrue(rowsOf(reply)[0]!['found']),
-    });
-    if (isThere) return;
-    await run({
-      sql: sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${raw(migrationOf(table, schema))}`,
-      read: nothing,
-    });
+    await migrateTable(run, this.settings);
   }
 
   close(): void {

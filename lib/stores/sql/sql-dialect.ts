@@ -64,7 +64,7 @@ export interface SqlDialect {
    * @throws {LockConfigurationError} when locks cannot work
    */
   check(run: RunStatement, host: StoreHost): Promise<readonly string[]>;
-  /** Creates the table, or brings it to this version. */
+  /** Creates the table if it is missing. */
   migrate(run: RunStatement): Promise<void>;
   /** Ends the connections for notifications. */
   close(): void;

@@ -53,7 +53,7 @@ export class SqlStore implements LockStore {
     this.sweeper.start();
   }
 
-  /** Creates the table, or brings it to the version of this package. Needs the right to do so. */
+  /** Creates the table if it is missing, and never changes an existing one. Needs the right to do so. */
   async migrate(): Promise<void> {
     await this.dialect.migrate((statement) => this.lanes.look(statement));
   }

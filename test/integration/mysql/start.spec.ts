@@ -116,10 +116,10 @@ describe('an app on MySQL does not start', () => {
     );
   });
 
-  it('on a read-only server', async () => {
+  it.each([undefined, 'on start'] as const)('on a read-only server, with migrate: %s', async (migrate) => {
     await lab.query('SET GLOBAL read_only = 1');
     try {
-      expect((await refusal({ uri: lab.server.uri })).message).toMatch(
+      expect((await refusal({ uri: lab.server.uri, migrate })).message).toMatch(
         /is read-only.*address of the primary/,
       );
     } finally {

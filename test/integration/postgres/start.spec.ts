@@ -97,6 +97,9 @@ describe('PostgresStore does not open', () => {
     expect(await refusal({ table })).toContain(
       `another version of the table "${table}" ("nest-redis-lock 0")`,
     );
+    const { 1: statements } = /run: (.*)$/s.exec(await refusal({ table }))!;
+    await lab.query(`ALTER TABLE ${table} OWNER TO app; SET ROLE app; ${statements}; RESET ROLE`);
+    await lab.store({ table }).open(storeHost());
   });
 
   it.each(RIGHTS)('without the right %s', async (missing) => {
@@ -112,10 +115,34 @@ describe('PostgresStore does not open', () => {
     expect(await refusal({ connectionString, schema })).toContain(`GRANT USAGE ON SCHEMA "${schema}"`);
   });
 
-  it('on a read-only server', async () => {
+  it.each([
+    ['a wrong password', 'app', 'wrong-secret', 'app', /password authentication failed/],
+    ['a role that the server does not have', 'gone', 'secret', 'app', /password authentication failed/],
+    ['a database that the server does not have', 'app', 'secret', 'gone', /"gone" does not exist/],
+  ])('with %s', async (_what, role, password, database, reason) => {
+    const { host, port } = lab.server;
+    const connectionString = `postgres://${role}:${password}@${host}:${port}/${database}`;
+    for (const pooled of [false, true])
+      for (const migrate of [undefined, 'on start'] as const) {
+        const message = await refusal({ connectionString, pooled, migrate });
+        expect(message).toMatch(/refuses the login of PostgresStore/);
+        expect(message).toMatch(reason);
+      }
+  });
+
+  it("with migrate: 'on start' and a role that may not create the table, with the statement", async () => {
+    const [connectionString, schema] = [await roleWith(), newKey('schema')];
+    await lab.query(`CREATE SCHEMA ${schema}; GRANT USAGE ON SCHEMA ${schema} TO PUBLIC`);
+    expect(await refusal({ connectionString, schema, migrate: 'on start' })).toMatch(
+      /may not create the table .*As another role, run: CREATE TABLE/,
+    );
+  });
+
+  it.each([undefined, 'on start'] as const)('on a read-only server, with migrate: %s', async (migrate) => {
+    const table = migrate && newKey('new');
     await lab.query("ALTER ROLE app SET default_transaction_read_only = 'on'");
     try {
-      expect(await refusal({})).toMatch(/is read-only.*address of the primary/);
+      expect(await refusal({ migrate, table })).toMatch(/is read-only.*address of the primary/);
     } finally {
       await lab.query('ALTER ROLE app RESET default_transaction_read_only');
     }
