@@ -40,10 +40,10 @@ npm start -- --serve    keeps the app up for curl, until Ctrl-C
 
 REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a
 redis-server or valkey-server on the PATH is started, else an embedded Valkey;
-and an embedded PostgreSQL. With --store mysql it is the server of MYSQL_URL, or
-a mariadbd that is started; with --store postgres that of DATABASE_URL, or an
-embedded one. With --store memory one instance sells, without faults: others
-would not see its locks. Nothing that was there before is touched.`;
+and an embedded PostgreSQL. --store mysql keeps the locks in the server of
+MYSQL_URL, else in a mariadbd that is started; --store postgres in the server of
+DATABASE_URL, else in an embedded one. --store memory sells with one instance,
+without faults. Nothing that was there before is touched.`;
 
 const wholeNumber = (name: string, value: string, min: number): number => {
   const number = Number(value);
