@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { PermitClaim } from '../../../lib/core/seam/claim.js';
 import type { AcquireReply, Taken } from '../../../lib/core/seam/reply.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { until } from '../../support/async.js';
 import {
   claimFor,
   expectGranted,
@@ -450,6 +451,8 @@ function describeNeighbours(context: ContractContext): void {
         await takeWhenFree(store, claim);
         inside += 1;
         max = Math.max(max, inside);
+        // The first ones stay until all permits are in use.
+        await until(() => max >= 4, { what: 'four are inside' });
         await store.ping();
         await eventLoopTurn();
         inside -= 1;
