@@ -68,7 +68,7 @@ const judged = ({ name, script, read }, file, status) => {
 
 /** Returns an environment whose PATH has what npm needs, and no server. */
 const withoutServers = (folder) => {
-  for (const name of ['node', 'npm', 'sh', 'git']) {
+  for (const name of ['node', 'npm']) {
     const program = name === 'node' ? process.execPath : onPath(name);
     if (program && !existsSync(join(folder, name))) symlinkSync(program, join(folder, name));
   }
