@@ -1,14 +1,11 @@
 import type { ConnectionOptions } from 'mysql2';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkChoice, checkMs, invalidOption, reading } from '../../core/settings/option-checks.js';
+import { checkChoice, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
+import { DEFAULT_TABLE, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
 import { SqlStore } from '../sql/sql.store.js';
 import { MysqlDialect } from './mysql-dialect.js';
-
-const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
-const DEFAULT_LANES = 4;
-const DEFAULT_TABLE = 'nest_lock';
 
 /** Options of {@link MysqlStore}. */
 export interface MysqlStoreOptions {
@@ -57,7 +54,7 @@ export class MysqlStore extends SqlStore {
         "Neither uri nor options is given: new MysqlStore({ uri: 'mysql://user:password@host/app' }).",
       );
     }
-    const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
+    const timeoutMs = resolveTimeoutMs(commandTimeoutMs);
     const dialect = new MysqlDialect({
       connection: { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) },
       table: checkTable(table) ?? DEFAULT_TABLE,
@@ -68,7 +65,7 @@ export class MysqlStore extends SqlStore {
     super(dialect, {
       runtime,
       commandTimeoutMs: timeoutMs,
-      lanes: checkLanes(lanes) ?? DEFAULT_LANES,
+      lanes: resolveLanes(lanes),
       migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
     });
   }
@@ -86,12 +83,6 @@ const checkUri = (uri: unknown): string => {
   throw new LockConfigurationError(
     'uri must be an address such as mysql://user:password@host:3306/app. Encode user and password with encodeURIComponent.',
   );
-};
-
-const checkLanes = (lanes: unknown): number | undefined => {
-  if (lanes === undefined || (Number.isInteger(lanes) && (lanes as number) >= 1 && (lanes as number) <= 100))
-    return lanes as number | undefined;
-  return invalidOption('lanes', 'a whole number from 1 to 100', lanes);
 };
 
 const checkTable = (table: unknown): string | undefined => {

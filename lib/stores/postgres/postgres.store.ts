@@ -1,14 +1,12 @@
 import { Client, type ClientConfig } from 'pg';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkChoice, checkMs, invalidOption, reading } from '../../core/settings/option-checks.js';
+import { checkChoice, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
+import { DEFAULT_TABLE, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
 import { SqlStore } from '../sql/sql.store.js';
 import { PostgresDialect } from './postgres-dialect.js';
 
-const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
-const DEFAULT_LANES = 4;
-const DEFAULT_TABLE = 'nest_lock';
 /** Part of the time-out after which the server gives a statement up, and stops waiting for a row that others have locked. */
 const STATEMENT_PART = 0.9;
 const LOCK_PART = 0.5;
@@ -67,7 +65,7 @@ export class PostgresStore extends SqlStore {
         "Neither connectionString nor settings is given: new PostgresStore({ connectionString: 'postgres://user:password@host/app' }).",
       );
     }
-    const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
+    const timeoutMs = resolveTimeoutMs(commandTimeoutMs);
     const pooled = checkChoice('pooled', given.pooled, [true, false]) ?? false;
     const common: ClientConfig = {
       application_name: 'nest-redis-lock',
@@ -89,7 +87,7 @@ export class PostgresStore extends SqlStore {
     super(dialect, {
       runtime,
       commandTimeoutMs: timeoutMs,
-      lanes: checkLanes(lanes) ?? DEFAULT_LANES,
+      lanes: resolveLanes(lanes),
       migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
     });
   }
@@ -129,12 +127,6 @@ const checkAddress = (option: string, config: ClientConfig): ClientConfig => {
   throw new LockConfigurationError(
     `${option} must be an address such as postgres://user:password@host:5432/app. Encode user and password with encodeURIComponent.`,
   );
-};
-
-const checkLanes = (lanes: unknown): number | undefined => {
-  if (lanes === undefined || (Number.isInteger(lanes) && (lanes as number) >= 1 && (lanes as number) <= 100))
-    return lanes as number | undefined;
-  return invalidOption('lanes', 'a whole number from 1 to 100', lanes);
 };
 
 const checkName = (option: string, name: unknown): string | undefined => {

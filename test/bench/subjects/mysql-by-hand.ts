@@ -6,8 +6,8 @@ const LEASE_MS = 30_000;
 const WAIT_S = 60;
 
 /**
- * What apps do in MySQL without a library. No way has tokens, renewal or a notification of a loss. `GET_LOCK` and
- * `FOR UPDATE` need a connection for each holder and for each waiter.
+ * Locks that apps write in MySQL without a library. None of them has tokens, renewal or a notification of a loss.
+ * `GET_LOCK` and `FOR UPDATE` need a connection for each holder and for each waiter.
  */
 export const mysqlByHand: Subject = {
   name: 'mysql-by-hand',
