@@ -69,9 +69,10 @@ export class MysqlDialect implements SqlDialect {
   }
 
   async connect(): Promise<SqlSession> {
-    const { runtime, connection, timeoutMs } = this.settings;
+    const { runtime, connection, pooled, timeoutMs } = this.settings;
+    const { primary } = this;
     const guard = `nlg:${runtime.newId().replaceAll('-', '')}`;
-    const session = await MysqlSession.connect(connection, guard, this.primary, timeoutMs);
+    const session = await MysqlSession.connect(connection, { guard, primary, pooled, timeoutMs });
     const timer = runtime.setTimer(() => session.destroy(), timeoutMs, true);
     try {
       await this.setUp(session);
@@ -185,6 +186,7 @@ COMMIT`,
     const { table, me } = this.names;
     return {
       sql: sql`UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND LOCATE(${me}, queue) > 0`,
+      prepared: true,
       read: nothing,
     };
   }

@@ -65,6 +65,7 @@ export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
       sql: sql`UPDATE ${table} SET fence = LAST_INSERT_ID(GREATEST(fence + 1, ${NOW}) + ${tokens} - 1), kind = 'exclusive',
 owner = ${bytes(owner)}, since = ${NOW}, until = ${NOW} + ${leaseMs * US}, bell = ${bell}
 WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`,
+      prepared: true,
       read: (reply) => {
         const last = Number(idOf(reply));
         if (last === 0) return undefined;
@@ -96,6 +97,7 @@ kind = IF(${granted}, 'exclusive', kind),
 bell = IF(${granted}, VALUES(bell), bell),
 queue = IF(${granted}, IF(since = VALUES(since), SUBSTRING(queue, IF(${own} > 0, ${own}, 1) + ${me.length}), queue),
   IF(${waits ? 1 : 0} AND ${own} = 0 AND LENGTH(queue) < ${this.names.maxQueue}, CONCAT(queue, ${me}), queue))`,
+      prepared: true,
       read: (reply) => {
         const id = idOf(reply);
         if (id % 2n === 0n)
@@ -113,9 +115,11 @@ queue = IF(${granted}, IF(since = VALUES(since), SUBSTRING(queue, IF(${own} > 0,
   /** Reply: 1 without waiting processes, 2 with some, 0 when the owner did not hold the key. */
   release({ finalKey, owner }: ExclusiveClaim, { keepForMs = 0 }: ReleaseOptions): Statement<ReleaseReply> {
     const { table } = this.names;
+    const end = keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED;
     return {
-      sql: sql`UPDATE ${table} SET since = IF(LAST_INSERT_ID(1 + (queue <> '')), since, since), until = ${keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED}
+      sql: sql`UPDATE ${table} SET until = IF(LAST_INSERT_ID(1 + (queue <> '')), ${end}, until)
 WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW}`,
+      prepared: true,
       read: (reply) => {
         const id = Number(idOf(reply));
         return { wasHeld: id > 0, othersWaiting: id === 2 };
@@ -175,6 +179,7 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${by
       sql: sql`SELECT name, bell, ${READ_ONLY}, until > ${NOW} AS held,
 IF(${mayEnter}, 0, GREATEST(0, until - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
 FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
+      prepared: claims.length === 1,
       read: (reply) => {
         const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString('latin1'), row]));
         return claims.map(({ finalKey }) => {

@@ -172,6 +172,7 @@ COMMIT`,
 IF(COUNT(m.member) < h.permits, 0, MIN(m.until) - ${NOW}))) AS freeInUs
 FROM ${table} h LEFT JOIN ${table} m ON m.name = h.name AND m.member > '' AND m.until > ${NOW}
 WHERE h.name IN (${names}) AND h.member = '' GROUP BY h.name, h.kind, h.until, h.permits`,
+      prepared: claims.length === 1,
       read: (reply) => {
         const found = new Map(
           peeked<{ name: Buffer; freeInUs: number | null }>(reply).map(({ name, freeInUs }) => [

@@ -7,10 +7,15 @@ const TRANSIENT = new Set([1020, 1205, 1213]);
 const PASSING = new Set([1040, 1047, 1203, 1226, 1290, 1836, 3032, 3100]);
 /** Errors of a server that is not the primary: its name may lead to another one now. */
 const NOT_PRIMARY = new Set([1047, 1290, 1792, 1836]);
+/** Errors of a server that has no room for a prepared statement, or has it no more. It has executed nothing. */
+const UNPREPARED = new Set([1243, 1461, 1615]);
 /** Errors of a statement that was ended from outside: it may stand. */
 const ENDED = new Set([1053, 1180, 1317, 1927]);
 
 const NAME = 'The database';
+
+const errnoOf = (failure: unknown): number =>
+  ((failure as SqlFailure).cause as Partial<QueryError> | undefined)?.errno ?? 0;
 
 /** Returns the failure of a statement that was sent, or of a connection. */
 const failureOf = (error: QueryError, wasSent: boolean, session?: SqlSession): SqlFailure => {
@@ -32,6 +37,15 @@ export interface Primary {
   epoch: number;
 }
 
+export interface MysqlSessionSettings {
+  /** Name of the lock that the connection has while it lives in the server. */
+  readonly guard: string;
+  readonly primary: Primary;
+  /** Whether a proxy shares connections. */
+  readonly pooled: boolean;
+  readonly timeoutMs: number;
+}
+
 /** A connection to MySQL or MariaDB. */
 export class MysqlSession implements SqlSession {
   private hasEnded = false;
@@ -42,31 +56,29 @@ export class MysqlSession implements SqlSession {
 
   private constructor(
     private readonly connection: Connection,
-    /** Name of the lock that this connection has while it lives in the server. */
-    readonly guard: string,
-    private readonly primary: Primary,
+    private readonly settings: MysqlSessionSettings,
   ) {
-    this.epoch = primary.epoch;
+    this.epoch = settings.primary.epoch;
     const over = (): void => void (this.hasEnded = true);
     connection.on('error', over);
     connection.on('end', over);
   }
 
+  /** Name of the lock that this connection has while it lives in the server. */
+  get guard(): string {
+    return this.settings.guard;
+  }
+
   get isOver(): boolean {
-    return this.hasEnded || this.epoch !== this.primary.epoch;
+    return this.hasEnded || this.epoch !== this.settings.primary.epoch;
   }
 
   /** Opens a connection. Rejects with a {@link SqlFailure}. */
-  static connect(
-    options: ConnectionOptions,
-    guard: string,
-    primary: Primary,
-    timeoutMs: number,
-  ): Promise<MysqlSession> {
+  static connect(options: ConnectionOptions, settings: MysqlSessionSettings): Promise<MysqlSession> {
     return new Promise((resolve, reject) => {
       const connection = createConnection({
         ...options,
-        connectTimeout: timeoutMs,
+        connectTimeout: settings.timeoutMs,
         multipleStatements: true,
         // Counts only rows that have changed.
         flags: ['-FOUND_ROWS'],
@@ -77,7 +89,7 @@ export class MysqlSession implements SqlSession {
         nestTables: false,
         typeCast: true,
       });
-      const session = new MysqlSession(connection, guard, primary);
+      const session = new MysqlSession(connection, settings);
       connection.connect((error) => {
         if (!error) return resolve(session);
         session.destroy();
@@ -86,34 +98,47 @@ export class MysqlSession implements SqlSession {
     });
   }
 
-  send<T>({ sql, read }: Statement<T>): Promise<T> {
+  async send<T>(statement: Statement<T>): Promise<T> {
+    const isPrepared = statement.prepared === true && !this.settings.pooled;
+    try {
+      return await this.exchange(statement, isPrepared);
+    } catch (failure) {
+      if (!isPrepared || !UNPREPARED.has(errnoOf(failure))) throw failure;
+      return this.exchange(statement, false);
+    }
+  }
+
+  private exchange<T>({ sql, read }: Statement<T>, isPrepared: boolean): Promise<T> {
     const { connection } = this;
-    const text = sql.texts.join('?');
     return new Promise<T>((resolve, reject) => {
       if (this.isOver)
         return reject(new SqlFailure('the connection has ended', 'not-executed', { passing: true }));
       // The driver forgets the statement under way when it destroys the connection.
       this.abandon = () =>
         reject(new SqlFailure('the connection was closed', 'unknown', { passing: true }, this));
-      connection.query(text, [...sql.values], (error, reply) => {
-        if (!error) {
-          try {
-            resolve(read(reply));
-          } catch (cause) {
-            reject(cause);
-          }
-          return;
+      const answered = (error: QueryError | null, reply: unknown): void => {
+        if (error) return this.failed(error, reject);
+        try {
+          resolve(read(reply));
+        } catch (cause) {
+          reject(cause);
         }
-        const failure = failureOf(error, true, this);
-        this.abandon = () => reject(failure);
-        const isNotPrimary = NOT_PRIMARY.has(error.errno ?? 0);
-        if (isNotPrimary && !this.isOver) this.primary.epoch += 1;
-        // Without this, an undo would end the connection under a later statement.
-        if (isNotPrimary || failure.outcome === 'unknown') this.destroy();
-        // Ends a transaction of which the first statements were executed.
-        else connection.query('ROLLBACK', this.abandon);
-      });
+      };
+      const [text, values] = [sql.texts.join('?'), [...sql.values]];
+      if (isPrepared) connection.execute(text, values, answered);
+      else connection.query(text, values, answered);
     });
+  }
+
+  private failed(error: QueryError, reject: (failure: SqlFailure) => void): void {
+    const failure = failureOf(error, true, this);
+    this.abandon = () => reject(failure);
+    const isNotPrimary = NOT_PRIMARY.has(error.errno ?? 0);
+    if (isNotPrimary && !this.isOver) this.settings.primary.epoch += 1;
+    // Without this, an undo would end the connection under a later statement.
+    if (isNotPrimary || failure.outcome === 'unknown') this.destroy();
+    // Ends a transaction of which the first statements were executed.
+    else this.connection.query('ROLLBACK', this.abandon);
   }
 
   destroy(): void {

@@ -160,6 +160,7 @@ SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.
     const { table, me } = this.names;
     return {
       sql: sql`UPDATE ${table} SET queue = replace(queue, ${me}, '') WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND strpos(queue, ${me}) > 0`,
+      prepared: true,
       read: nothing,
     };
   }

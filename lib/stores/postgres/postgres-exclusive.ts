@@ -63,6 +63,7 @@ WHEN NOT may AND ${enters} THEN l.queue || ${me} ELSE l.queue END
 FROM (SELECT n.now, ${mayTake} AS may FROM ${ONE_NOW}) decided)
 RETURNING l.owner, l.fence, l.kind, l.until, ${NOW} AS now)
 SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
+      prepared: true,
       read: (reply) => {
         const row = rowsOf(reply)[0]!;
         if (row['owner'] === owner) {
@@ -86,6 +87,7 @@ SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
       sql: sql`WITH ended AS (UPDATE ${table} SET until = ${end}
 WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW} RETURNING queue <> '' AS waiting)
 SELECT waiting${isFlushed}, CASE WHEN waiting THEN ${notify(sql`${name}::text`)} END FROM ended`,
+      prepared: true,
       read: (reply) => {
         const [row] = rowsOf(reply);
         return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
@@ -118,6 +120,7 @@ LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.
       sql: sql`SELECT l.name, CASE WHEN l.until <= n.now AND (${this.isFirst()}) OR ${this.mayEnter()} THEN 0
 ELSE greatest(0, l.until + CASE WHEN l.until > n.now THEN 0 ELSE ${TURN} END - n.now) END AS free_us
 FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`,
+      prepared: claims.length === 1,
       read: (reply) => {
         const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
         return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);

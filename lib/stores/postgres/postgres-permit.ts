@@ -112,6 +112,7 @@ kept AS (UPDATE ${table} h SET until = greatest(h.until, ended.until) FROM ended
       sql: sql`WITH head AS MATERIALIZED (SELECT replace(queue, ${me}, '') <> '' AS waiting, queue FROM ${table} WHERE name = ${name} AND ${HEAD} FOR UPDATE),
 ${ended}
 SELECT waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::text`)} END FROM head, ended`,
+      prepared: true,
       read: (reply) => {
         const [row] = rowsOf(reply);
         return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
@@ -148,6 +149,7 @@ LEFT JOIN done d ON d.name = m.name AND d.owner = m.owner WHERE m.until > ${NOW}
 WHEN h.kind <> 'permit' THEN h.until - n.now WHEN m.taken < h.permits THEN 0 ELSE m.soonest - n.now END) AS free_us
 FROM ${table} h, ${ONE_NOW}, LATERAL (SELECT count(*) AS taken, min(m.until) AS soonest FROM ${table} m
 WHERE m.name = h.name AND m.member > '' AND m.until > n.now) m WHERE h.name IN (${names}) AND h.${HEAD}`,
+      prepared: claims.length === 1,
       read: (reply) => {
         const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
         return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);

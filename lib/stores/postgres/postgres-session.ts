@@ -37,9 +37,6 @@ const failureOf = (cause: PostgresError, sentOn?: SqlSession): SqlFailure => {
   return new SqlFailure(`The database failed: ${message || code}`, outcome, options, sentOn);
 };
 
-/** A statement with more parameters is one of a batch: there would be a name for each number of rows. */
-const MAX_NAMED_PARAMETERS = 16;
-
 type Passed = Buffer | number;
 
 /**
@@ -77,8 +74,8 @@ export class PostgresSession implements SqlSession {
   onNotification: ((payload: string) => void) | undefined;
   /** Called when the connection has ended. */
   onEnd: (() => void) | undefined;
-  /** Names of statements that the server has planned on this connection, by their text. */
-  private readonly planned = new Map<string, string>();
+  /** Names of statements that are prepared on this connection, by their text. */
+  private readonly prepared = new Map<string, string>();
 
   private constructor(private readonly client: Client) {
     const over = (): void => {
@@ -118,11 +115,11 @@ export class PostgresSession implements SqlSession {
   }
 
   /** Without parameters the driver takes several statements as one message, which the server executes as one transaction. */
-  async send<T>({ sql, read }: Statement<T>): Promise<T> {
+  async send<T>({ sql, read, prepared }: Statement<T>): Promise<T> {
     if (this.isOver) throw new SqlFailure('the connection has ended', 'not-executed', { passing: true });
     const { text, values } = messageOf(sql);
     const reply = await this.client
-      .query({ text, values, ...this.nameOf(text, values) })
+      .query({ text, values, ...(prepared && this.nameOf(text)) })
       .catch((error: unknown) => {
         const failure = failureOf(error as PostgresError, this);
         if (failure.outcome === 'unknown' || NOT_PRIMARY.has(stateOf(failure)!)) this.destroy();
@@ -131,12 +128,12 @@ export class PostgresSession implements SqlSession {
     return read(reply);
   }
 
-  /** Planning costs more than executing. A pooler may send the next statement to a process that knows no name. */
-  private nameOf(text: string, values: readonly Passed[]): { name?: string } {
-    const { backend, planned } = this;
-    if (!backend || values.length === 0 || values.length > MAX_NAMED_PARAMETERS) return {};
-    const name = planned.get(text) ?? `lock ${planned.size}`;
-    planned.set(text, name);
+  /** A pooler may send the next statement to a process that knows no name. */
+  private nameOf(text: string): { name?: string } {
+    const { backend, prepared } = this;
+    if (!backend) return {};
+    const name = prepared.get(text) ?? `lock ${prepared.size}`;
+    prepared.set(text, name);
     return { name };
   }
 

@@ -6,6 +6,11 @@ export interface Statement<T> {
   readonly sql: Sql;
   /** Reads the reply of the driver. */
   readonly read: (reply: unknown) => T;
+  /**
+   * Whether a connection prepares the statement when it is first sent. Then the server only executes it: that costs much
+   * less. Its text must be one of few, so what differs between requests is a parameter. Without effect behind a pooler.
+   */
+  readonly prepared?: boolean;
 }
 
 /** A statement that may have no result. Then another one is sent, before all later ones. */

@@ -77,6 +77,16 @@ describe('a lock outlives the fault of its server', () => {
   });
 });
 
+it('a server without room for a prepared statement gets its text', async () => {
+  await lab.query('SET GLOBAL max_prepared_stmt_count = 0');
+  try {
+    const { locks } = lab.open();
+    await expect(locks.withLock(newKey(), () => 'done')).resolves.toBe('done');
+  } finally {
+    await lab.query('SET GLOBAL max_prepared_stmt_count = DEFAULT');
+  }
+});
+
 describe('a server that becomes read-only', () => {
   it('refuses locks, all connections are opened again, and the holder keeps its lock', async () => {
     const { locks } = lab.open({}, { commandTimeoutMs });

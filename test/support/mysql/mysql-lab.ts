@@ -123,7 +123,7 @@ FROM nest_lock WHERE name = '${rowName(key)}' ORDER BY member`,
   async underWay(like: string): Promise<readonly { readonly id: number; readonly info: string }[]> {
     const rows = await this.query(
       `SELECT ID AS id, CONVERT(INFO USING utf8mb4) AS info FROM information_schema.PROCESSLIST
-WHERE USER <> 'root' AND COMMAND = 'Query' AND INFO LIKE '${like}'`,
+WHERE USER <> 'root' AND COMMAND IN ('Query', 'Execute') AND INFO LIKE '${like}'`,
     );
     return rows as unknown as { id: number; info: string }[];
   }
