@@ -3,8 +3,8 @@ import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { nameOf } from '../sql/names.js';
 import { joined, raw, sql, type Sql } from '../sql/sql.js';
-import type { KindStatements } from '../sql/sql-dialect.js';
-import type { Statement } from '../sql/sql-session.js';
+import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
+import type { Attempt, Statement } from '../sql/sql-session.js';
 import { extendRepliesOf, rowsOfClaims } from './postgres-extend.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {
@@ -40,8 +40,30 @@ export class PostgresExclusive implements KindStatements<ExclusiveClaim> {
     return this.listener?.watch(finalKey, listener);
   }
 
+  acquire(claim: ExclusiveClaim, { isQueued }: Waiting): Statement<AcquireReply> | Attempt<AcquireReply> {
+    return isQueued ? this.upsert(claim) : { ...this.takeFree(claim), otherwise: () => this.upsert(claim) };
+  }
+
+  /**
+   * Takes a key that is free and that no process waits for, in half of the time of the upsert. If it has waited for the
+   * row, and the row was changed meanwhile, the server evaluates all of it again.
+   */
+  private takeFree(claim: ExclusiveClaim): Statement<AcquireReply | undefined> {
+    const { finalKey, owner, leaseMs, tokens } = claim;
+    return {
+      sql: sql`UPDATE ${this.names.table} SET kind = 'exclusive', owner = ${bytes(owner)}, since = ${NOW}, until = ${NOW} + ${leaseMs * US},
+fence = greatest(fence + 1, ${NOW}) + ${tokens} - 1 WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = '' RETURNING fence`,
+      prepared: true,
+      read: (reply) => {
+        const [row] = rowsOf(reply);
+        return row && grantOf(claim, Number(row['fence']));
+      },
+    };
+  }
+
   /** A claim that changes nothing only reads. */
-  acquire({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
+  private upsert(claim: ExclusiveClaim): Statement<AcquireReply> {
+    const { finalKey, owner, leaseMs, tokens, waits } = claim;
     const { table, me, meLength } = this.names;
     const [name, who, lease] = [nameOf(finalKey), bytes(owner), leaseMs * US];
     const mayTake = sql`(l.owner = ${who} OR l.until <= n.now AND (${this.isFirst()} OR l.until + ${TURN} <= n.now))`;
@@ -66,10 +88,7 @@ SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
       prepared: true,
       read: (reply) => {
         const row = rowsOf(reply)[0]!;
-        if (row['owner'] === owner) {
-          const token = Number(row['fence']) - tokens + 1;
-          return { status: 'granted', validForMs: leaseMs, ...(tokens > 0 && { token, tokens }) };
-        }
+        if (row['owner'] === owner) return grantOf(claim, Number(row['fence']));
         const heldAs = row['kind'] === 'exclusive' ? {} : ({ heldAs: 'permit' } as const);
         const leftUs = Number(row['until']) - Number(row['now']);
         return { status: 'taken', retryInMs: msOf(leftUs > 0 ? leftUs : leftUs + TURN_US), ...heldAs };
@@ -84,9 +103,8 @@ SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
     const end = keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED;
     const isFlushed = keepForMs > 0 ? raw('') : raw(", set_config('synchronous_commit', 'off', true)");
     return {
-      sql: sql`WITH ended AS (UPDATE ${table} SET until = ${end}
-WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW} RETURNING queue <> '' AS waiting)
-SELECT waiting${isFlushed}, CASE WHEN waiting THEN ${notify(sql`${name}::text`)} END FROM ended`,
+      sql: sql`UPDATE ${table} SET until = ${end} WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW}
+RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::text`)} END`,
       prepared: true,
       read: (reply) => {
         const [row] = rowsOf(reply);
@@ -140,3 +158,10 @@ FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`
     return sql`strpos(l.queue, ${me}) = 0 AND length(l.queue) < ${maxQueue}`;
   }
 }
+
+/** Returns a grant whose last token is `last`. */
+const grantOf = ({ leaseMs, tokens }: ExclusiveClaim, last: number): AcquireReply => ({
+  status: 'granted',
+  validForMs: leaseMs,
+  ...(tokens > 0 && { token: last - tokens + 1, tokens }),
+});

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import type { Client } from 'pg';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { newKey, NOW, PostgresLab } from '../../support/postgres/postgres-lab.js';
+import { ACQUIRE, newKey, NOW, PostgresLab, RELEASE } from '../../support/postgres/postgres-lab.js';
 import { ServerClock } from '../../support/server-clock.js';
 
 const commandTimeoutMs = 400;
@@ -49,7 +49,7 @@ describe('a lock outlives the fault of its server', () => {
     const { locks } = lab.open({}, { commandTimeoutMs, lanes: 1 });
     const key = newKey();
     await locks.withLock(key, () => undefined);
-    const [pid] = await lab.backends('WITH ended');
+    const [pid] = await lab.backends(RELEASE);
     process.kill(pid!, 'SIGSTOP');
     const acquiring = locks.acquire(key).catch((error: unknown) => error);
     const error = await acquiring.finally(() => process.kill(pid!, 'SIGCONT'));
@@ -63,7 +63,7 @@ describe('a server that becomes read-only while connections are open', () => {
   it('refuses locks, the connection is opened again, and the holder keeps its lock', async () => {
     const { locks } = lab.open({}, { commandTimeoutMs, lanes: 1 });
     const lease = await locks.acquire(newKey());
-    const lane = () => lab.backends('INSERT INTO');
+    const lane = () => lab.backends(ACQUIRE);
     const [before] = await lane();
     const setReadOnly = async (value: string): Promise<void> => {
       await lab.query(`ALTER SYSTEM SET default_transaction_read_only = ${value}`);
@@ -81,7 +81,7 @@ describe('a server that becomes read-only while connections are open', () => {
       message: expect.stringContaining('read-only') as string,
     });
     await until(() => locks.withLock(newKey(), () => true));
-    expect(await lab.backends('WITH ended')).not.toContain(before);
+    expect(await lab.backends(RELEASE)).not.toContain(before);
     expect(await lease.verify()).toBe(true);
     expect(await lease.release()).toBe('released');
   });

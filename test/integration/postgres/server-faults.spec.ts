@@ -3,11 +3,13 @@ import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { claimFor, LONG_LEASE_MS } from '../../support/stores/harness.js';
 import { until } from '../../support/async.js';
-import { newKey, NOW, PostgresLab, rowName } from '../../support/postgres/postgres-lab.js';
+import { ACQUIRE, newKey, NOW, PostgresLab, rowName } from '../../support/postgres/postgres-lab.js';
 import { storeHost } from '../../support/stores/store-host.js';
 
 const ROUNDS = 20;
 const UNKNOWN = { code: 'LOCK_STORE_FAILED', outcome: 'unknown' };
+
+const AN_HOUR_US = 3_600_000_000;
 
 let lab: PostgresLab;
 beforeAll(async () => {
@@ -18,14 +20,14 @@ afterEach(() => lab.reset());
 
 /** Resolves with the connection in which an acquire waits for a row in the server. */
 const stuck = async (): Promise<number> => {
-  await until(async () => (await lab.backends('INSERT INTO', 'active')).length > 0, {
+  await until(async () => (await lab.backends(ACQUIRE, 'active')).length > 0, {
     what: 'an acquire waits for a row',
   });
-  return (await lab.backends('INSERT INTO', 'active'))[0]!;
+  return (await lab.backends(ACQUIRE, 'active'))[0]!;
 };
 
 const noneUnderWay = (): Promise<true> =>
-  until(async () => (await lab.backends('INSERT INTO', 'active')).length === 0, {
+  until(async () => (await lab.backends(ACQUIRE, 'active')).length === 0, {
     what: 'no acquire is under way',
   });
 
@@ -44,7 +46,7 @@ describe('an acquire that waits for a row in the server leaves no hold', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const foreign = await lab.foreignTransaction(key);
       const acquiring = locks.tryAcquire(key).catch((error: unknown) => error);
-      await fault(await stuck(), () => proxy.find('INSERT INTO').forEach((connection) => connection.cut()));
+      await fault(await stuck(), () => proxy.find(ACQUIRE).forEach((connection) => connection.cut()));
       expect(await acquiring).toMatchObject(UNKNOWN);
       // The undo ends the statement, or else the row would now become a hold.
       await noneUnderWay();
@@ -189,18 +191,19 @@ describe('a foreign transaction that has rows locked', () => {
     },
   );
 
-  it('does not make a grant old: the time and the token are those after the wait', async () => {
+  it('and changes it: the time and the token of a grant are those after the wait', async () => {
     const { kinds } = lab.store({ lanes: 1 });
     const key = newKey();
     const claim = claimFor(`lock:${key}`);
     await kinds.exclusive.release((await kinds.exclusive.acquire(claim), claim));
     const foreign = await lab.foreignTransaction(key);
-    const next = claimFor(claim.finalKey);
-    const acquiring = kinds.exclusive.acquire(next);
+    const acquiring = kinds.exclusive.acquire(claimFor(claim.finalKey));
     await stuck();
     const [clock] = await lab.query(`SELECT ${NOW} AS now`);
-    await foreign[Symbol.asyncDispose]();
-    expect(Number(((await acquiring) as { token?: number }).token)).toBeGreaterThan(Number(clock!['now']));
+    // As a holder in between would have left it.
+    const between = `fence = ${Number(clock!['now']) + AN_HOUR_US}, until = ${clock!['now']}`;
+    await foreign.query(`UPDATE nest_lock SET ${between} WHERE name = '${rowName(key)}'; COMMIT`);
+    expect(await acquiring).toMatchObject({ token: Number(clock!['now']) + AN_HOUR_US + 1 });
     const [row] = await lab.query(`SELECT until, since FROM nest_lock WHERE name = '${rowName(key)}'`);
     expect(Number(row!['until'])).toBeGreaterThan(Number(clock!['now']) + LONG_LEASE_MS * 1_000);
     expect(Number(row!['since'])).toBeGreaterThan(Number(clock!['now']));

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { newKey, PostgresLab } from '../../support/postgres/postgres-lab.js';
+import { ACQUIRE, newKey, PostgresLab } from '../../support/postgres/postgres-lab.js';
 
 const ROUNDS = 30;
 
@@ -48,8 +48,8 @@ describe('an acquire whose connection is cut', () => {
     const foreign = await lab.foreignTransaction(key);
     const startedAt = performance.now();
     const acquiring = locks.tryAcquire(key, { leaseMs: 1_200 }).catch((error: unknown) => error);
-    await until(async () => (await lab.backends('INSERT INTO', 'active')).length > 0);
-    for (const connection of proxy.find('INSERT INTO')) connection.cut();
+    await until(async () => (await lab.backends(ACQUIRE, 'active')).length > 0);
+    for (const connection of proxy.find(ACQUIRE)) connection.cut();
     expect(await acquiring).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
     await foreign[Symbol.asyncDispose]();
     await until(() => lab.isHeld(key), { what: 'the acquire was executed nevertheless' });
@@ -68,8 +68,8 @@ describe('an acquire whose statement an operator cancels', () => {
     await locks.withLock(key, () => undefined);
     await using _foreign = await lab.foreignTransaction(key);
     const acquiring = locks.tryAcquire(key).catch((error: unknown) => error);
-    await until(async () => (await lab.backends('INSERT INTO', 'active')).length > 0);
-    const [pid] = await lab.backends('INSERT INTO', 'active');
+    await until(async () => (await lab.backends(ACQUIRE, 'active')).length > 0);
+    const [pid] = await lab.backends(ACQUIRE, 'active');
     await lab.query(`SELECT pg_cancel_backend(${pid})`);
     expect(await acquiring).toMatchObject({ outcome: 'not-executed' });
     expect(locks.usage.undoing).toBe(0);

@@ -84,7 +84,10 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
         { in: 'MysqlExclusive.upsert', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
         { in: 'MysqlExclusive.takeFree', find: 'GREATEST(fence + 1, ${NOW})', replace: '(${NOW})' },
       ],
-      postgres: [{ in: 'PostgresExclusive.acquire', find: 'greatest(l.fence + 1, now)', replace: 'now' }],
+      postgres: [
+        { in: 'PostgresExclusive.upsert', find: 'greatest(l.fence + 1, now)', replace: 'now' },
+        { in: 'PostgresExclusive.takeFree', find: 'greatest(fence + 1, ${NOW})', replace: '(${NOW})' },
+      ],
     },
     async play(stage) {
       const { exclusive } = (await stage.store()).kinds;
@@ -202,8 +205,25 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
           replace: 'AND until <= ${NOW}',
         },
       ],
+      postgres: [
+        {
+          in: 'PostgresExclusive.takeFree',
+          find: "AND until <= ${NOW} AND queue = ''",
+          replace: 'AND until <= ${NOW}',
+        },
+      ],
     },
-    play: asksAlways,
+    async play(stage) {
+      const [one, other] = [await stage.store(), await stage.store()];
+      await one.kinds.exclusive.acquire(stage.claim());
+      const watch = other.kinds.exclusive.watch(stage.claim(), LISTENER);
+      await other.kinds.exclusive.acquire(stage.claim({ waits: true }));
+      await stage.set('until = 1');
+      await one.kinds.exclusive.acquire(stage.claim());
+      // The process that missed its turn has lost its place.
+      assert.equal(await stage.column('queue'), '');
+      watch.close();
+    },
   },
   {
     name: 'a key that is held is taken for a free one',
@@ -211,6 +231,13 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       mysql: [
         {
           in: 'MysqlExclusive.takeFree',
+          find: "AND until <= ${NOW} AND queue = ''",
+          replace: "AND queue = ''",
+        },
+      ],
+      postgres: [
+        {
+          in: 'PostgresExclusive.takeFree',
           find: "AND until <= ${NOW} AND queue = ''",
           replace: "AND queue = ''",
         },

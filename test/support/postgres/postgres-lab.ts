@@ -45,6 +45,11 @@ export const openPostgresLocks = (
   return { locks, manager, log, lost, [Symbol.asyncDispose]: () => manager.close() };
 };
 
+/** What only a statement for an acquire of an exclusive lock says. */
+export const ACQUIRE = 'exclusive';
+/** What only a statement for its release says. */
+export const RELEASE = 'RETURNING queue';
+
 /** One PostgreSQL server with the table of the locks. What was opened through it ends with it. */
 export class PostgresLab implements AsyncDisposable {
   private readonly opened: AsyncDisposable[] = [];
@@ -143,9 +148,7 @@ export class PostgresLab implements AsyncDisposable {
 
   /** Statements for an acquire of an exclusive lock that are under way, with the connection of each. */
   async acquires(): Promise<readonly { readonly id: number }[]> {
-    return (await this.backends('ON CONFLICT (name, member) DO UPDATE SET (kind,', 'active')).map((id) => ({
-      id,
-    }));
+    return (await this.backends(ACQUIRE, 'active')).map((id) => ({ id }));
   }
 
   /** Number of statements that wait for a row that another transaction has locked. */
