@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { createConnection, type Connection, type ConnectionOptions, type QueryError } from 'mysql2';
 import { SqlFailure, type SqlSession, type Statement } from '../sql/sql-session.js';
 
@@ -144,6 +145,8 @@ export class MysqlSession implements SqlSession {
   destroy(): void {
     this.hasEnded = true;
     this.connection.destroy();
+    // The driver only says that it sends no more. Then a server that hangs would keep the process alive.
+    (this.connection as unknown as { readonly stream: Socket }).stream.destroy();
     this.abandon?.();
   }
 }

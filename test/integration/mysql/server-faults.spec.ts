@@ -77,6 +77,20 @@ describe('a lock outlives the fault of its server', () => {
   });
 });
 
+it('a server that hangs keeps no socket of a closed store open, and so no process alive', async () => {
+  const sockets = (): number => process.getActiveResourcesInfo().filter((kind) => /^TCP/.test(kind)).length;
+  const before = sockets();
+  const { locks, manager } = lab.open({}, { commandTimeoutMs });
+  await locks.withLock(newKey(), () => undefined);
+  await lab.server.kill('SIGSTOP');
+  try {
+    await manager.close();
+    await until(() => sockets() <= before, { what: 'the sockets are closed' });
+  } finally {
+    await lab.server.kill('SIGCONT');
+  }
+});
+
 it('a server without room for a prepared statement gets its text', async () => {
   await lab.query('SET GLOBAL max_prepared_stmt_count = 0');
   try {
