@@ -72,26 +72,31 @@ export class PostgresListener {
       if (this.closed) return session.destroy();
       await session.send({ sql: listenTo(host.channel), read: rowsOf });
       if (await this.hears(session)) return this.start(session);
-      if (!this.hasWarned) host.warn(NOT_HEARD);
-      this.hasWarned = true;
-      session.destroy();
-    } catch {
-      // Requests meet the same failure, and report it. Here polling goes on.
-      this.session?.destroy();
+      this.warn(NOT_HEARD);
+    } catch (failure) {
+      this.warn(`PostgresStore cannot listen: ${(failure as Error).message}. ${MEANWHILE}`);
     }
+    this.session?.destroy();
     this.openLater();
   }
 
-  /** Resolves with whether a notification from another connection arrives. */
+  /** Warns once until notifications are live. */
+  private warn(sentence: string): void {
+    if (!this.hasWarned && !this.closed) this.host.warn(sentence);
+    this.hasWarned = true;
+  }
+
+  /** Resolves with whether a notification from another connection arrives. Rejects when the connection ends before. */
   private async hears(session: PostgresSession): Promise<boolean> {
     const { runtime, timeoutMs, notify } = this.host;
     const proof = `nest-redis-lock:${runtime.newId()}`;
     let timer: unknown;
-    const heard = new Promise<boolean>((resolve) => {
+    const heard = new Promise<boolean>((resolve, reject) => {
       timer = runtime.setTimer(() => resolve(false), timeoutMs, true);
       session.onNotification = (payload) => payload === proof && resolve(true);
-      session.onEnd = () => resolve(false);
+      session.onEnd = () => reject(new Error('the connection has ended'));
     });
+    heard.catch(() => undefined);
     try {
       await notify(proof);
       return await heard;
@@ -102,6 +107,7 @@ export class PostgresListener {
 
   private start(session: PostgresSession): void {
     this.isLive = true;
+    this.hasWarned = false;
     this.retryMs = RETRY_MS;
     session.onNotification = (name) => this.wake(this.watched.get(name) ?? []);
     session.onEnd = () => this.ended(session);
@@ -138,6 +144,8 @@ export class PostgresListener {
 
 const listenTo = (channel: string): Sql => raw(`LISTEN "${channel}"`);
 
+const MEANWHILE = 'Until it can, waiters find out about a release only when they ask.';
+
 const NOT_HEARD =
-  'PostgresStore hears no notifications, so waiters hear of a release only when they ask: a pooler does not pass them on. ' +
-  'Give listenUrl, an address of the server itself, for the same database.';
+  'PostgresStore hears no notifications: a pooler does not pass them on, or listenUrl leads to another database. ' +
+  `Give listenUrl, an address of the server itself, for the same database. ${MEANWHILE}`;

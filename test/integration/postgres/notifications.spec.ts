@@ -8,9 +8,13 @@ import { claimFor } from '../../support/stores/harness.js';
 const WAIT = { waitMs: 20_000 };
 const KINDS = ['exclusive', 'permit'] as const;
 
+/** Address of another database of the server. */
+const elsewhere = (): string => lab.server.uri.replace(/app$/, 'elsewhere');
+
 let lab: PostgresLab;
 beforeAll(async () => {
   lab = await PostgresLab.start();
+  await lab.server.admin('CREATE DATABASE elsewhere OWNER app');
   return () => lab[Symbol.asyncDispose]();
 });
 afterEach(() => lab.reset());
@@ -106,9 +110,29 @@ describe('notifications', () => {
     for (const seen of watches) seen.watch.close();
   });
 
+  it('whose connection is refused are warned of with the reason', async () => {
+    const waiter = lab.open({}, { listenUrl: lab.server.uri.replace('secret', 'wrong') });
+    const { key } = await lab.open().locks.acquire(newKey());
+    const waiting = waiter.locks.acquire(key, WAIT).catch(() => undefined);
+    await until(() => waiter.log.length > 0, { what: 'a warning' });
+    expect(waiter.log).toEqual([expect.stringMatching(/cannot listen: .*password authentication failed/)]);
+    await waiter.manager.close();
+    await waiting;
+  });
+
+  it('that a store has not heard yet when it closes are no reason for a warning', async () => {
+    const waiter = lab.open({}, { listenUrl: elsewhere() });
+    const { key } = await lab.open().locks.acquire(newKey());
+    const waiting = waiter.locks.acquire(key, WAIT).catch(() => undefined);
+    await heard();
+    await waiter.manager.close();
+    await waiting;
+    await until(async () => (await lab.backends('LISTEN')).length === 0, { what: 'none listens' });
+    expect(waiter.log.filter((line) => /notifications|listen/.test(line))).toEqual([]);
+  });
+
   it('that are not heard are warned of once, and waiters poll', async () => {
-    await lab.server.admin('CREATE DATABASE elsewhere OWNER app');
-    const listenUrl = lab.server.uri.replace(/app$/, 'elsewhere');
+    const listenUrl = elsewhere();
     const waiter = lab.open({}, { listenUrl, commandTimeoutMs: 300 });
     await waiter.manager.open();
     const warned = () => until(() => waiter.log.length > 0, { what: 'a warning' });
