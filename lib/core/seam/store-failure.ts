@@ -42,11 +42,16 @@ export class StoreFailure extends Error {
   readonly claimOnly: boolean;
 }
 
-/** Returns what failed and why, as text for the log. A cause that the message contains already is not repeated. */
+const withoutFullStop = (text: string): string => text.replace(/\.$/, '');
+
+/**
+ * Returns what failed and why, as text for the log, without a full stop. A cause that the message contains already is
+ * not repeated.
+ */
 export const textWithCause = (failure: unknown): string => {
-  const text = textOf(failure);
+  const text = withoutFullStop(textOf(failure));
   if (!(failure instanceof StoreFailure) || failure.cause === undefined) return text;
-  const cause = textOf(failure.cause);
+  const cause = withoutFullStop(textOf(failure.cause));
   return text.includes(cause) ? text : `${text} (${cause})`;
 };
 

@@ -28,7 +28,7 @@ const loginFailed = (failure: unknown): never => {
 
 const readOnly = (cause: unknown): never => {
   throw new LockConfigurationError(
-    'The database of MysqlStore is read-only, such as a replica. Give it the address of the primary.',
+    'The database of MysqlStore is read-only. On a replica, give it the address of the primary.',
     { cause },
   );
 };
@@ -47,20 +47,31 @@ export const migrateTable = async (run: RunStatement, table: string): Promise<vo
   }
 };
 
+interface Found {
+  readonly inUse: string | null;
+  readonly comment: string | null;
+  readonly engine: string | null;
+}
+
 /** @throws {LockConfigurationError} when there is no such table, or one of another version */
 export const checkTable = async (run: RunStatement, table: string): Promise<void> => {
   const found = await run({
-    sql: sql`SELECT DATABASE() AS inUse, (SELECT TABLE_COMMENT FROM information_schema.TABLES
-WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ${bytes(table)}) AS comment`,
-    read: (reply) => rowsOf<{ inUse: string | null; comment: string | null }>(reply)[0]!,
+    sql: sql`SELECT one.inUse, t.TABLE_COMMENT AS comment, t.ENGINE AS engine
+FROM (SELECT DATABASE() AS inUse) one LEFT JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ${bytes(table)}`,
+    read: (reply) => rowsOf<Found>(reply)[0]!,
   }).catch(loginFailed);
   if (found.inUse === null) {
     throw new LockConfigurationError(
       'The connection of MysqlStore has no database. Name one: mysql://user:password@host:3306/app.',
     );
   }
-  if (found.comment === VERSION) return;
-  const { inUse, comment } = found;
+  const { inUse, comment, engine } = found;
+  if (comment === VERSION) {
+    if (engine === 'InnoDB') return;
+    throw new LockConfigurationError(
+      `The table ${table} of MysqlStore has the engine ${engine}. Run: ALTER TABLE \`${table}\` ENGINE = InnoDB.`,
+    );
+  }
   const migration = migrationOf(table);
   throw new LockConfigurationError(
     comment === null
@@ -94,8 +105,12 @@ export const checkRights = async (run: RunStatement, name: string): Promise<void
     }
   }
   if (missing.length === 0) return;
+  const place = await run({
+    sql: sql`SELECT DATABASE() AS db, SUBSTRING_INDEX(CURRENT_USER(), '@', 1) AS name, SUBSTRING_INDEX(CURRENT_USER(), '@', -1) AS host`,
+    read: (reply) => rowsOf<{ db: string; name: string; host: string }>(reply)[0]!,
+  });
   throw new LockConfigurationError(
-    `The user of MysqlStore lacks rights. Run: GRANT ${missing.join(', ')} ON ${name} TO that user.`,
+    `The user of MysqlStore lacks rights. Run: GRANT ${missing.join(', ')} ON \`${place.db}\`.\`${name}\` TO '${place.name}'@'${place.host}'.`,
   );
 };
 

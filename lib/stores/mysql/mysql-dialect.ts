@@ -91,8 +91,8 @@ export class MysqlDialect implements SqlDialect {
    */
   private async setUp(session: MysqlSession): Promise<void> {
     const format = await session.send({
-      sql: sql`SET SESSION innodb_lock_wait_timeout = 1; SET SESSION lock_wait_timeout = 1; SET SESSION autocommit = 1; SELECT @@binlog_format AS format`,
-      read: (reply) => rowsOf<{ format: string }>(reply, 3)[0]?.format,
+      sql: sql`SET SESSION innodb_lock_wait_timeout = 1; SET SESSION lock_wait_timeout = 1; SET SESSION autocommit = 1; SET SESSION completion_type = 0; SELECT @@binlog_format AS format`,
+      read: (reply) => rowsOf<{ format: string }>(reply, 4)[0]?.format,
     });
     if (format !== 'STATEMENT')
       await session.send({ sql: sql`SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED`, read: nothing });
@@ -192,7 +192,7 @@ COMMIT`,
   }
 
   ping(): Statement<void> {
-    return { sql: sql`SELECT 1`, read: nothing };
+    return { sql: sql`SELECT 1 FROM ${this.names.table} LIMIT 0`, read: nothing };
   }
 
   /** Deletes by name: one statement that deletes a range would meet locks in another order than theirs. */

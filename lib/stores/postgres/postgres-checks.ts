@@ -27,7 +27,8 @@ export interface TablePlace {
 const factsOf = async (run: RunStatement, { table, schema }: TablePlace): Promise<Row> =>
   run({
     sql: sql`SELECT current_database() AS db, current_user AS role, pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,
-current_setting('server_encoding') AS encoding, found.id, obj_description(found.id, 'pg_class') AS comment,
+current_setting('server_encoding') AS encoding, found.id,
+(SELECT relkind IN ('r', 'p') AND relpersistence = 'p' FROM pg_class WHERE oid = found.id) AS lasting, obj_description(found.id, 'pg_class') AS comment,
 has_table_privilege(found.id, 'SELECT') AS "SELECT", has_table_privilege(found.id, 'INSERT') AS "INSERT",
 has_table_privilege(found.id, 'UPDATE') AS "UPDATE", has_table_privilege(found.id, 'DELETE') AS "DELETE"
 FROM (SELECT to_regclass(${bytes(quoted(table, schema))}::text)::oid AS id) found`,
@@ -50,7 +51,8 @@ const loginFailed = (failure: unknown): never => {
 
 const readOnly = (cause?: unknown): never =>
   refuse(
-    'The database of PostgresStore is read-only, such as a replica. Give it the address of the primary.',
+    'The database of PostgresStore is read-only. On a replica, give it the address of the primary. ' +
+      'Otherwise look at default_transaction_read_only of the server, the database and the role.',
     cause,
   );
 
@@ -105,6 +107,10 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
     refuse(
       `The database ${db} has another version of the table ${name} ("${comment ?? ''}"). ` +
         `Name another table, or while no process uses this one, run: DROP TABLE ${name}; ${migration}`,
+    );
+  if (!isTrue(facts['lasting']))
+    refuse(
+      `${name} of PostgresStore is unlogged, temporary or no table: a crash would empty it. Create it again: ${migration}`,
     );
   const missing = RIGHTS.filter((right) => !isTrue(facts[right]));
   if (missing.length > 0)

@@ -166,7 +166,7 @@ SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.
   }
 
   ping(): Statement<void> {
-    return { sql: raw('SELECT 1'), read: nothing };
+    return { sql: sql`SELECT 1 FROM ${this.names.table} LIMIT 0`, read: nothing };
   }
 
   sweep(run: RunStatement): Promise<number> {

@@ -6,6 +6,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { checkConnections } from '../../../lib/stores/mysql/mysql-checks.js';
 import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
+import { migrationOf } from '../../../lib/stores/mysql/mysql-migration.js';
 import { MysqlStore, type MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import { until } from '../../support/async.js';
 import { MysqlLab, newKey, type OpenMysqlLocks } from '../../support/mysql/mysql-lab.js';
@@ -105,9 +106,19 @@ describe('an app on MySQL does not start', () => {
     expect(message).toMatch(/refuses the login.*Access denied for user 'app'/);
   });
 
+  it('with a table that is not transactional', async () => {
+    const table = 'not_transactional';
+    await lab.query(migrationOf(table).replace('ENGINE=InnoDB', 'ENGINE=MyISAM'));
+    expect((await refusal({ uri: lab.server.uri, table })).message).toContain(
+      `ALTER TABLE \`${table}\` ENGINE = InnoDB`,
+    );
+  });
+
   it.each(RIGHTS)('without the right %s', async (missing) => {
     const uri = await userWith(...RIGHTS.filter((right) => right !== missing));
-    expect((await refusal({ uri })).message).toContain(`lacks rights. Run: GRANT ${missing} ON nest_lock TO`);
+    expect((await refusal({ uri })).message).toMatch(
+      new RegExp(`lacks rights. Run: GRANT ${missing} ON .app.\\..nest_lock. TO 'user-\\d+'@'%'`),
+    );
   });
 
   it('without any right to the table', async () => {

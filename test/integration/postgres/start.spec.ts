@@ -3,6 +3,7 @@ import { inspect } from 'node:util';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import { PostgresStore, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
+import { migrationOf } from '../../../lib/stores/postgres/postgres-migration.js';
 import { newKey, PostgresLab } from '../../support/postgres/postgres-lab.js';
 import { listenOnFreePort, LOOPBACK } from '../../support/loopback.js';
 import { refusedWith } from '../../support/refusal.js';
@@ -89,6 +90,12 @@ describe('PostgresStore does not open', () => {
     expect(message).toContain(`The database app has no table "${table}"`);
     await lab.query(`SET ROLE app; ${message.slice(message.indexOf('CREATE TABLE'))}; RESET ROLE`);
     await lab.store({ table }).open(storeHost());
+  });
+
+  it('with a table that a crash would empty', async () => {
+    const table = 'unlogged';
+    await lab.query(migrationOf(table).replace('CREATE TABLE', 'CREATE UNLOGGED TABLE'));
+    expect(await refusal({ table })).toContain('a crash would empty it');
   });
 
   it('with a table of another version', async () => {
