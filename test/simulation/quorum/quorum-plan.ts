@@ -8,7 +8,7 @@ import {
   type QuorumFault,
 } from './quorum-faults.js';
 import { jump, leftAlone, race, type Cast, type Scene } from './quorum-scenes.js';
-import type { Visit } from './visit.js';
+import type { Visit } from '../callers/visit.js';
 
 export interface QuorumPlan {
   readonly seed: number;

@@ -1,6 +1,6 @@
 import type { Random } from '../engine/random.js';
 import { minorityOf, someOf, TROUBLE_MS, type NodeRestart, type QuorumFault } from './quorum-faults.js';
-import type { Visit } from './visit.js';
+import type { Visit } from '../callers/visit.js';
 
 const HOUR_MS = 3_600_000;
 

@@ -1,10 +1,10 @@
-import type { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
-import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
+import { callerOf, serveAll, type CallerHost } from '../callers/callers.js';
+import { Witness, type Broken } from '../callers/witness.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle } from '../engine/chronicle.js';
 import { Random } from '../engine/random.js';
@@ -12,10 +12,8 @@ import { SimProcess } from '../engine/sim-process.js';
 import { NodeLink } from './node-link.js';
 import { planFault, type Machine } from './play-fault.js';
 import type { QuorumPlan } from './quorum-plan.js';
-import { QuorumWitness, type Broken } from './quorum-witness.js';
 import { SimNode } from './sim-node.js';
 import { SimNodeStore } from './sim-node-store.js';
-import type { Visit } from './visit.js';
 
 /** What the simulation takes of the library; a copy with a mistake has the same. */
 export interface QuorumParts {
@@ -48,7 +46,7 @@ export const simulateQuorum = async (
   const agenda = new Agenda();
   const random = new Random(`run of ${plan.seed}`);
   const chance = new Random(`chance of ${plan.seed}`);
-  const witness = new QuorumWitness(() => agenda.now);
+  const witness = new Witness(() => agenda.now);
   const reported = new Map<string, number>();
   const nodes = plan.nodeRates.map(
     (rate, i) => new SimNode(`n${i}`, agenda, rate, plan.nodesAheadMs[i]!, parts.MemorySpace),
@@ -62,14 +60,13 @@ export const simulateQuorum = async (
   for (const { process: its } of machines) its.dice = chance;
   let running = 0;
   const report = (code: string): void => void reported.set(code, (reported.get(code) ?? 0) + 1);
+  const host: CallerHost = { agenda, witness, random, report };
   try {
     machines.forEach((machine, p) => {
       plan.processes[p]!.callers.forEach((visits, c) => {
         running += 1;
         const who = `${machine.process.name}c${c}`;
-        machine.process.arrive(
-          () => void callerOf(machine, visits, who, witness, report, random).then(() => (running -= 1)),
-        );
+        machine.process.arrive(() => void callerOf(machine, visits, who, host).then(() => (running -= 1)));
       });
     });
     const crashed = (): number =>
@@ -85,7 +82,8 @@ export const simulateQuorum = async (
     await agenda.pass(agenda.now + SETTLING_MS);
     lookForLeftovers(plan, machines, nodes, witness);
     await agenda.pass(agenda.now + 5 * plan.watchdogMs);
-    await serveAll(plan, agenda, machines, witness, report, random);
+    const all = plan.processes.flatMap(({ callers }) => callers.flat());
+    await serveAll(machines, all, plan.watchdogMs, host);
     let open = 0;
     for (const { process, manager } of machines) {
       if (process.crashed) continue;
@@ -107,7 +105,7 @@ const lookForLeftovers = (
   plan: QuorumPlan,
   machines: readonly Machine[],
   nodes: readonly SimNode[],
-  witness: QuorumWitness,
+  witness: Witness,
 ): void => {
   if (plan.watchdogMs <= SETTLING_MS || machines.some(({ process }) => process.crashed)) return;
   for (const { name, space } of nodes) {
@@ -139,86 +137,4 @@ const machineOf = (
   const settings = { ...DEFAULT_SETTINGS, watchdogMs: plan.watchdogMs, shutdownGraceMs: 0 };
   const manager = new LockManager(store, settings, { log: () => undefined, warn: () => undefined }, process);
   return { process, links, nodeStores, store, manager };
-};
-
-const callerOf = async (
-  machine: Machine,
-  visits: readonly Visit[],
-  who: string,
-  witness: QuorumWitness,
-  report: (code: string) => void,
-  random: Random,
-): Promise<void> => {
-  const { process } = machine;
-  for (const visit of visits) {
-    const restMs = (visit.at ?? 0) - process.momentOf(process.now());
-    if (restMs > 0) await process.sleep(restMs);
-    if (visit.thinkMs > 0) await process.sleep(visit.thinkMs);
-    await visitOnce(machine, visit, who, witness, report, random);
-  }
-};
-
-const visitOnce = async (
-  { process, manager }: Machine,
-  { key, waitMs, workMs }: Visit,
-  who: string,
-  witness: QuorumWitness,
-  report: (code: string) => void,
-  random: Random,
-): Promise<void> => {
-  const call = { ...defaultCall(manager.settings), waitMs };
-  try {
-    const lease = await manager.acquire([key], call);
-    const leaves = witness.enters(who, key, lease, () => {
-      if (process.crashed) return 0;
-      const local = process.now();
-      const leftMs = lease.remainingMs();
-      return leftMs > 0 ? process.momentOf(local + leftMs) : 0;
-    });
-    const endAt = process.now() + workMs;
-    while (!lease.lost && process.now() < endAt) {
-      await process.sleep(Math.min(5 + random.next() * 50, workMs));
-      if (lease.remainingMs() > 0) witness.writes(who, key, lease.fencingToken);
-    }
-    leaves();
-    report(await lease.release());
-  } catch (error) {
-    // The classes of a copy with a mistake are others.
-    const { code, outcome } = error as Partial<LockStoreError>;
-    if (code === 'LOCK_TAKEN') return report('taken');
-    if (code === 'LOCK_STORE_FAILED') return report(`failed, ${outcome}`);
-    if (code === 'LOCK_LOST') return report('lost at once');
-    throw error;
-  }
-};
-
-/** When all is well again, everybody gets each key. */
-const serveAll = async (
-  plan: QuorumPlan,
-  agenda: Agenda,
-  machines: readonly Machine[],
-  witness: QuorumWitness,
-  report: (code: string) => void,
-  random: Random,
-): Promise<void> => {
-  const keys = [...new Set(plan.processes.flatMap(({ callers }) => callers.flat().map(({ key }) => key)))];
-  for (const machine of machines) {
-    if (machine.process.crashed) continue;
-    for (const key of keys) {
-      const before = witness.grants;
-      const visit = { key, thinkMs: 0, waitMs: 20_000, workMs: 1 };
-      // The first request may find out only that all is well again.
-      for (let tries = 0; tries < 3 && witness.grants === before; tries++) {
-        let over = false;
-        machine.process.arrive(
-          () =>
-            void visitOnce(machine, visit, 'afterwards', witness, report, random).then(() => (over = true)),
-        );
-        await agenda.pass(agenda.now + 30_000, () => over);
-        await agenda.pass(agenda.now + plan.watchdogMs);
-      }
-      if (witness.grants === before)
-        witness.report('nobody', `${machine.process.name} does not get ${key} afterwards`);
-    }
-  }
 };
