@@ -1,0 +1,157 @@
+import type { Claim, ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/claim.js';
+import type { ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import type { KindStatements, Waiting } from '../../../lib/stores/sql/sql-dialect.js';
+import type { Attempt, Statement } from '../../../lib/stores/sql/sql-session.js';
+import type { SimDatabase } from './sim-database.js';
+import { statement } from './sim-sql.js';
+import type { SqlMode } from './sql-plan.js';
+import type { SimWakeUps } from './wake-ups.js';
+
+/** What the statements of one process have in common. */
+export interface KindHost {
+  readonly mode: SqlMode;
+  /** This process in wait queues. */
+  readonly me: string;
+  /** Name of the bell of this process. */
+  readonly bell: string;
+  readonly wakeUps: SimWakeUps;
+  /** Failure for a row that others have locked. */
+  rowLocked(): unknown;
+  saw(what: string): void;
+}
+
+/** Replies in the order of the claims. Several claims skip rows that others have locked; a single one waits. */
+const extendAll = <C extends Claim>(
+  claims: readonly C[],
+  { rowLocked, saw }: KindHost,
+  extendOne: (database: SimDatabase, claim: C) => number | undefined,
+): Statement<readonly ExtendReply[]> =>
+  statement(
+    'extend',
+    (database) =>
+      claims.map((claim): ExtendReply => {
+        if (claims.length > 1 && database.isLocked(claim.finalKey)) {
+          saw('a renewal skips a locked row');
+          return { status: 'failed', cause: rowLocked() };
+        }
+        const validForMs = extendOne(database, claim);
+        return validForMs === undefined ? { status: 'lost' } : { status: 'held', validForMs };
+      }),
+    () => (claims.length > 1 ? [] : claims.map(({ finalKey }) => finalKey)),
+  );
+
+/** Exclusive locks, as `MysqlExclusive` or `PostgresExclusive`. */
+export class SimExclusive implements KindStatements<ExclusiveClaim> {
+  constructor(private readonly host: KindHost) {}
+
+  acquire(claim: ExclusiveClaim, { isQueued }: Waiting): Statement<AcquireReply> | Attempt<AcquireReply> {
+    const { mode, me, bell, saw } = this.host;
+    const { finalKey } = claim;
+    const full = (): Statement<AcquireReply> =>
+      statement(
+        'acquire',
+        ({ table }) => {
+          const [head, second] = table.rows.get(finalKey)?.queue ?? [];
+          const reply = table.acquire(claim, me, bell);
+          if (reply.status === 'granted' && second !== undefined)
+            saw(head === me ? 'the head of a wait queue gets the key' : 'a head misses its turn');
+          return reply;
+        },
+        ({ table }) => (mode === 'notifications' && table.onlyReads(claim, me) ? [] : [finalKey]),
+      );
+    if (mode === 'notifications' || isQueued) return full();
+    const attempt = statement(
+      'acquire',
+      ({ table }) => table.takeFree(claim, bell),
+      () => [finalKey],
+    );
+    return { ...attempt, otherwise: full };
+  }
+
+  extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
+    return extendAll(claims, this.host, ({ table }, claim) => table.extend(claim));
+  }
+
+  release({ finalKey, owner }: ExclusiveClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
+    const { mode } = this.host;
+    return statement(
+      'release',
+      (database) => {
+        const reply = database.table.release(finalKey, owner, keepForMs);
+        if (reply.othersWaiting && mode === 'notifications') database.notify(finalKey);
+        return reply;
+      },
+      () => [finalKey],
+    );
+  }
+
+  peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
+    const { me, wakeUps } = this.host;
+    const its = statement('peek', ({ table }) =>
+      claims.map(({ finalKey }) => {
+        const row = table.rows.get(finalKey);
+        const bell = row && row.until > table.now() ? row.bell : '';
+        return { freeInMs: table.peek(finalKey, me), bell };
+      }),
+    );
+    return {
+      sql: its.sql,
+      read: (reply) =>
+        its.read(reply).map(({ freeInMs, bell }, i) => {
+          wakeUps.seen(claims[i]!.finalKey, bell);
+          return freeInMs;
+        }),
+    };
+  }
+
+  watch(finalKey: string, listener: WatchListener): Watch | undefined {
+    return this.host.wakeUps.watch(finalKey, listener);
+  }
+
+  released(): void {
+    this.host.wakeUps.ring();
+  }
+}
+
+/** Permits, as `MysqlPermit` or `PostgresPermit`. */
+export class SimPermit implements KindStatements<PermitClaim> {
+  readonly watch: KindStatements<PermitClaim>['watch'];
+
+  constructor(private readonly host: KindHost) {
+    const { mode, wakeUps } = host;
+    // Permits have no bell.
+    if (mode === 'notifications') this.watch = (finalKey, listener) => wakeUps.watch(finalKey, listener);
+  }
+
+  acquire(claim: PermitClaim, { othersWait }: Waiting): Statement<AcquireReply> {
+    const { me } = this.host;
+    return statement(
+      'acquire',
+      ({ permits }) => permits.acquire(claim, me, !othersWait),
+      () => [claim.finalKey],
+    );
+  }
+
+  extend(claims: readonly PermitClaim[]): Statement<readonly ExtendReply[]> {
+    return extendAll(claims, this.host, ({ permits }, claim) => permits.extend(claim));
+  }
+
+  release({ finalKey, owner }: PermitClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
+    const { me, mode } = this.host;
+    return statement(
+      'release',
+      (database) => {
+        const isQueued = (database.table.rows.get(finalKey)?.queue.length ?? 0) > 0;
+        const reply = database.permits.release(finalKey, owner, me, keepForMs);
+        if (reply.wasHeld && isQueued && mode === 'notifications') database.notify(finalKey);
+        return reply;
+      },
+      () => [finalKey],
+    );
+  }
+
+  peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
+    return statement('peek', ({ permits }) => claims.map(({ finalKey }) => permits.peek(finalKey)));
+  }
+}
