@@ -5,6 +5,7 @@ import { CLUSTER_MISTAKES, REPLICATED_MISTAKES } from './table/cluster.mistakes.
 import { CLUSTER_FAILOVER_MISTAKES, SENTINEL_FAILOVER_MISTAKES } from './table/failover.mistakes.js';
 import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 import { SQL_MISTAKES } from './table/sql.mistakes.js';
+import { SQL_SIMULATED_MISTAKES } from './table/sql-simulated.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
 import { declarationOf, place, type Sources } from './source/place.js';
@@ -14,6 +15,7 @@ const LIBRARY = readSources();
 const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...MISTAKES.filter(({ edits }) => edits !== undefined),
   ...QUORUM_MISTAKES,
+  ...SQL_SIMULATED_MISTAKES,
   ...CLUSTER_MISTAKES,
   ...REPLICATED_MISTAKES,
   ...CLUSTER_FAILOVER_MISTAKES,

@@ -49,7 +49,7 @@ const lookForHolds = ({ database, witness }: World, when: string): void => {
 /** A waiter gets a key that was released, at the latest with its next poll. */
 const handOver = async (
   { mode, latencyMs, losesWakeUps, watchdogMs }: SqlPlan,
-  { agenda, witness }: World,
+  { agenda, database, witness }: World,
   alive: readonly Machine[],
   { report }: CallerHost,
   saw: (what: string) => unknown,
@@ -80,7 +80,9 @@ const handOver = async (
   holder.process.arrive(() => void hold().catch(failed));
   waiter.process.arrive(() => void wait().catch(failed));
   if (losesWakeUps) {
-    await agenda.pass(agenda.now + 1_000);
+    await agenda.pass(agenda.now + 500);
+    if (mode === 'notifications') database.notify(key);
+    await agenda.pass(agenda.now + 500);
     // Only connections for wake-ups have waited so long.
     for (const { link } of [holder, waiter]) link.muteWakeUps();
   }

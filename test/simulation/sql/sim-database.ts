@@ -2,11 +2,23 @@ import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';
 import { NamedLocks } from './named-locks.js';
 import { SimPermits } from './sim-permits.js';
-import type { SimWork, StatementName } from './sim-sql.js';
 import { SimTable } from './sim-table.js';
 
 /** 2026, so that tokens look like tokens. */
 const WALL_CLOCK_START_MS = 1_790_000_000_000;
+
+/** What a statement is for: faults choose by it. */
+export type StatementName =
+  'acquire' | 'release' | 'extend' | 'peek' | 'leave' | 'settle' | 'sweep' | 'wake-up' | 'other';
+
+/** A statement as the simulated database executes it. */
+export interface SimWork {
+  readonly name: StatementName;
+  /** Returns the keys whose rows it locks. */
+  locks(database: SimDatabase): readonly string[];
+  /** Calls `reply` when it has been executed. */
+  work(database: SimDatabase, session: ServerSession, reply: (value: unknown) => void): void;
+}
 
 /** Why a statement was not executed. */
 export type Refusal = 'row locked' | 'too slow';

@@ -3,9 +3,8 @@ import type { SqlFailure } from '../../../lib/stores/sql/sql-session.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';
 import type { SimProcess } from '../engine/sim-process.js';
-import { ServerSession, type Refusal, type SimDatabase } from './sim-database.js';
-import { SimSession } from './sim-session.js';
-import type { StatementName } from './sim-sql.js';
+import { ServerSession, type Refusal, type SimDatabase, type StatementName } from './sim-database.js';
+import { SimSession, type SessionLink } from './sim-session.js';
 
 /** Which message gets lost, and what becomes of its connection. */
 export interface Loss {
@@ -28,7 +27,7 @@ interface LinkTerms {
 }
 
 /** All connections of a process to the database. */
-export class SimLink {
+export class SimLink implements SessionLink {
   private readonly sessions = new Set<SimSession>();
   private silentUntil = 0;
   private slowUntil = 0;

@@ -1,7 +1,25 @@
 import type { SqlSession, Statement } from '../../../lib/stores/sql/sql-session.js';
-import type { Outcome, ServerSession } from './sim-database.js';
-import type { SimLink } from './sim-link.js';
+import type { StoreOutcome } from '../../../lib/core/seam/store-failure.js';
+import type { Agenda } from '../engine/agenda.js';
+import type { SimProcess } from '../engine/sim-process.js';
+import type { Outcome, Refusal, ServerSession, SimDatabase, StatementName } from './sim-database.js';
 import { workOf } from './sim-sql.js';
+
+/** What a connection needs of all connections of its process. */
+export interface SessionLink {
+  readonly process: SimProcess;
+  readonly database: SimDatabase;
+  readonly agenda: Agenda;
+  losesRequest(name: StatementName): boolean;
+  losesReply(name: StatementName): boolean;
+  /** A message of this connection got lost. */
+  lose(session: SimSession): void;
+  forget(session: SimSession): void;
+  failure(message: string, outcome: StoreOutcome, session?: SimSession): Error;
+  refusal(why: Refusal, session: SimSession): Error;
+  /** When something that is sent now arrives. */
+  arrivesAt(): number;
+}
 
 /** The client's end of a connection. */
 export class SimSession implements SqlSession {
@@ -21,7 +39,7 @@ export class SimSession implements SqlSession {
   private fail: ((why: string) => void) | undefined;
 
   constructor(
-    private readonly link: SimLink,
+    private readonly link: SessionLink,
     readonly server: ServerSession,
   ) {
     server.onEnded = () => this.down(() => this.ended('the connection was lost'));

@@ -1,18 +1,5 @@
 import type { Statement } from '../../../lib/stores/sql/sql-session.js';
-import type { ServerSession, SimDatabase } from './sim-database.js';
-
-/** What a statement is for: faults choose by it. */
-export type StatementName =
-  'acquire' | 'release' | 'extend' | 'peek' | 'leave' | 'settle' | 'sweep' | 'wake-up' | 'other';
-
-/** A statement as the simulated database executes it. */
-export interface SimWork {
-  readonly name: StatementName;
-  /** Returns the keys whose rows it locks. */
-  locks(database: SimDatabase): readonly string[];
-  /** Calls `reply` when it has been executed. */
-  work(database: SimDatabase, session: ServerSession, reply: (value: unknown) => void): void;
-}
+import type { ServerSession, SimDatabase, SimWork, StatementName } from './sim-database.js';
 
 /** Returns a statement of the simulated dialect. It is executed at once, when no row is locked. */
 export const statement = <T>(

@@ -1,5 +1,5 @@
 import type { Random } from '../engine/random.js';
-import type { StatementName } from './sim-sql.js';
+import type { StatementName } from './sim-database.js';
 
 /** A fault of one process, or between it and the database. */
 type ProcessFault =
