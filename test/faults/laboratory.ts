@@ -4,6 +4,7 @@ import { plan, scheduleText, type Length } from './schedule/schedule.js';
 import { startCluster } from './topology/cluster.js';
 import { Quorum } from './topology/quorum.js';
 import { startSentinel } from './topology/sentinel.js';
+import { SingleDatabase } from './topology/single-database.js';
 import { SingleRedis } from './topology/single-redis.js';
 import type { Topology } from './topology/topology.js';
 
@@ -57,6 +58,19 @@ export const MANY: Readonly<Record<string, Kind>> = {
   },
 };
 
+const database = (name: string, shape: 'mysql' | 'postgres', settableClock: boolean): Kind => ({
+  callers: 5,
+  start: () => SingleDatabase.start({ name, shape, workers: WORKERS, settableClock }),
+});
+
+/** One server of a database. */
+export const DATABASES: Readonly<Record<string, Kind>> = {
+  MySQL: database('MySQL', 'mysql', false),
+  PostgreSQL: database('PostgreSQL', 'postgres', false),
+  'MySQL, with a clock that is set': database('MySQL, with a clock that is set', 'mysql', true),
+  'PostgreSQL, with a clock that is set': database('PostgreSQL, with a clock that is set', 'postgres', true),
+};
+
 /** Two rounds on one topology, so that something is left of the first when the second begins. */
 const ROUNDS_IN_A_ROW = 2;
 /** How many faults there are in a round, and how long they take. */
@@ -64,7 +78,7 @@ export const WHOLE_ROUND: Length & { readonly among?: undefined } = { faults: 11
 
 /** All topologies, or those that one of these texts names: a whole name names one, a part all that have it. */
 export const kindsNamed = (texts?: readonly string[]): Readonly<Record<string, Kind>> => {
-  const all: Readonly<Record<string, Kind>> = { ...KINDS, ...MANY };
+  const all: Readonly<Record<string, Kind>> = { ...KINDS, ...MANY, ...DATABASES };
   const isNamed = (name: string, text: string): boolean =>
     text in all ? name === text : name.includes(text);
   return Object.fromEntries(

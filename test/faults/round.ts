@@ -14,6 +14,7 @@ import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
 import { isObject } from './workload/random-object-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
+import { writeRowsLeft } from './topology/rows-left.js';
 import type { RedisServer } from '../support/redis-server.js';
 import type { Shape, Topology } from './topology/topology.js';
 import type { Load } from './workload/worker-messages.js';
@@ -44,12 +45,14 @@ const CALM_AFTER_MS = 900;
 const HOT_KEYS = 3;
 const WANTED_KEYS = Array.from({ length: HOT_KEYS }, (_, i) => `hot-${i + 1}`);
 
-/** What else there is to do. A quorum has neither fair locks nor permits, and asks every server each time. */
-const LOADS: Readonly<Record<Shape, Pick<Load, 'crowd' | 'allKinds' | 'keepers'>>> = {
-  one: { crowd: 10, allKinds: true, keepers: 0 },
-  quorum: { crowd: 4, allKinds: false, keepers: 2 },
-  sentinel: { crowd: 6, allKinds: true, keepers: 3 },
-  cluster: { crowd: 6, allKinds: true, keepers: 3 },
+const ALL_KINDS: Load['kinds'] = ['permit', 'fair', 'read-write', 'object'];
+/** What else there is to do. A quorum requests every server each time, and a database commits each time. */
+const LOADS: Readonly<Record<Shape, Pick<Load, 'crowd' | 'kinds' | 'keepers'>>> = {
+  one: { crowd: 10, kinds: ALL_KINDS, keepers: 0 },
+  quorum: { crowd: 4, kinds: ['read-write'], keepers: 2 },
+  sentinel: { crowd: 6, kinds: ALL_KINDS, keepers: 3 },
+  cluster: { crowd: 6, kinds: ALL_KINDS, keepers: 3 },
+  database: { crowd: 4, kinds: ['permit'], keepers: 2 },
 };
 
 /** Which process each owner of holds belongs to. */
@@ -143,6 +146,7 @@ const writeQueuesLeft = async ({ seats, scribe }: Topology, server: RedisServer)
 
 /** What workers have left behind in the servers. */
 const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> => {
+  if (topology.database) return writeRowsLeft(topology, topology.database);
   const commands = topology.fitness.shape === 'cluster' ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
   for (const server of await topology.keepers()) {
     await writeHoldsLeft(topology, server, keys);

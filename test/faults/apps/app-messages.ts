@@ -1,10 +1,10 @@
-import type { WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';
+import type { WorkerServers, WorkerSettings } from '../workload/worker-messages.js';
 
 /** What the process of the apps is started with, as its one argument in JSON. */
 export interface AppsSetup {
   readonly history: string;
   /** Where Redis is: no line is between the apps and the servers. */
-  readonly redis: WorkerRedis;
+  readonly redis: WorkerServers;
   readonly library?: string;
   readonly settings: WorkerSettings;
 }

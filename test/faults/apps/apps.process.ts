@@ -3,7 +3,7 @@ import { workerChannel } from '../../support/worker-channel.js';
 import { HistoryWriter } from '../history/history-file.js';
 import { labNow } from '../history/lab-clock.js';
 import { logStandstills } from '../workload/worker/loop-log.js';
-import { loadLibrary } from '../workload/worker/load-library.js';
+import { loadLibrary, storesOf } from '../workload/worker/load-library.js';
 import { Recorder } from '../workload/worker/recorder.js';
 import { startApp } from '../workload/worker/start-app.js';
 import type { AppPlan, AppsSetup, FromApps, Slots, ToApps } from './app-messages.js';
@@ -14,7 +14,7 @@ import { BareConnections } from './bare-connection.js';
 
 const setup = JSON.parse(process.argv[2]!) as AppsSetup;
 const file = new HistoryWriter(setup.history);
-const library = await loadLibrary(setup.library);
+const library = await loadLibrary(setup.library, storesOf(setup.redis));
 const bare = new BareConnections();
 
 const unhandled = (what: string) => (reason: unknown) => {

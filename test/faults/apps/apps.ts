@@ -4,7 +4,7 @@ import type { HistoryEvent } from '../../checker/history.js';
 import { HistoryReader } from '../history/history-file.js';
 import { clockEnvironment, labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
-import type { WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';
+import type { WorkerServers, WorkerSettings } from '../workload/worker-messages.js';
 import type { AppPlan, AppsSetup, FromApps, Slots, ToApps } from './app-messages.js';
 import { BareConnections } from './bare-connection.js';
 import { WriteProbe } from './write-probe.js';
@@ -47,7 +47,7 @@ export interface AppServers {
 }
 
 export interface AppsOptions {
-  readonly servers: AppServers & { readonly redis: WorkerRedis };
+  readonly servers: AppServers & { readonly redis: WorkerServers };
   /** Where the apps write their history. */
   readonly history: string;
   readonly library?: string | undefined;

@@ -2,7 +2,17 @@ import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH } from '../settings.js';
 import type { Role } from '../topology/seat.js';
 import { connectionName } from '../workload/worker/named-clients.js';
-import { anyNode, fault, linkOf, namesOf, onNode, someSeats, type Fault, type OnNode } from './fault.js';
+import {
+  anyNode,
+  fault,
+  isRedis,
+  linkOf,
+  namesOf,
+  onNode,
+  someSeats,
+  type Fault,
+  type OnNode,
+} from './fault.js';
 
 interface OnClients extends OnNode {
   readonly seats: readonly number[];
@@ -12,7 +22,7 @@ interface OnClients extends OnNode {
 const kill = fault<OnClients>({
   name: 'CLIENT KILL',
   weight: 4,
-  fits: () => true,
+  fits: isRedis,
   choose: (random, fitness) => ({
     ...anyNode(random, fitness),
     seats: someSeats(random, fitness),

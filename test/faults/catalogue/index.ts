@@ -5,6 +5,7 @@ import { NODE_FAULTS } from './node.faults.js';
 import { QUORUM_FAULTS } from './quorum.faults.js';
 import { REPLICATED_FAULTS } from './replicated.faults.js';
 import { SERVER_FAULTS } from './server.faults.js';
+import { SQL_FAULTS } from './sql.faults.js';
 import { WORKER_FAULTS } from './worker.faults.js';
 
 /** Every kind of fault there is. To add one, write it beside its family. */
@@ -16,6 +17,7 @@ export const FAULTS: readonly Fault[] = [
   ...NODE_FAULTS,
   ...QUORUM_FAULTS,
   ...REPLICATED_FAULTS,
+  ...SQL_FAULTS,
 ];
 
 export const faultNamed = (name: string): Fault => {

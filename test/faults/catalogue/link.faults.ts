@@ -6,7 +6,7 @@ import type { Pace } from '../topology/slow-link.js';
 import type { Role, Seat } from '../topology/seat.js';
 import type { Topology } from '../topology/topology.js';
 import { anySeat, fault, linkOf, namesOf, someSeats, type Dose, type Fault } from './fault.js';
-import { SCRIPTS, type ScriptName } from './scripts.js';
+import type { ScriptName } from './scripts.js';
 
 interface OnLinks extends Dose {
   readonly seats: readonly number[];
@@ -159,7 +159,7 @@ const swallow = fault<OnLinks & { readonly script: ScriptName }>({
   async inflict(topology, dose) {
     const [seat] = seatsOf(topology, dose);
     if (!seat) return;
-    const stop = seat.atNext(SCRIPTS[dose.script], (connection) => {
+    const stop = seat.atNext(dose.script, (connection) => {
       troubled(topology, { ...dose, forMs: 0 }, `answer lost (${dose.script})`, AFTERMATH.silentCommands);
       connection.swallowReplies();
     });
@@ -171,8 +171,8 @@ const swallow = fault<OnLinks & { readonly script: ScriptName }>({
 const cutAtGrant = fault<OnLinks & { readonly role: Role | 'both' }>({
   name: 'cut at a grant',
   weight: 3,
-  // A quorum has no turns.
-  fits: ({ shape }) => shape !== 'quorum',
+  // Neither a quorum nor a database grants turns.
+  fits: ({ shape }) => shape !== 'quorum' && shape !== 'database',
   choose: (random, fitness) => ({
     seats: [anySeat(random, fitness)],
     role: random.pick(['both', 'subscriber'] as const),

@@ -6,6 +6,7 @@ import {
   anyNode,
   anySeat,
   fault,
+  isRedis,
   isSingle,
   isIndependent,
   linkOf,
@@ -20,14 +21,13 @@ import { mayLoseData, RESTART_FAULTS } from './restart.faults.js';
 /** What Redis did shortly before its clock is set may be told by a clock that nobody knew well. */
 const CLOCK_UNCERTAIN_MS = 250;
 
-const everywhere = (): boolean => true;
 /** How long a place in line stands that nobody keeps. */
 const ENTRY_LIVES_MS = 5_000;
 
 const stop = fault<OnNode>({
   name: 'SIGSTOP Redis',
   weight: 2,
-  fits: everywhere,
+  fits: isRedis,
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(50, 2_000) }),
   targets: onNode,
   describe: ({ node, forMs }) => `n${node + 1} is stopped for ${forMs} ms`,
@@ -62,7 +62,7 @@ const flush = fault<OnNode>({
 const pause = fault<OnNode & { readonly what: 'ALL' | 'WRITE' }>({
   name: 'CLIENT PAUSE',
   weight: 2,
-  fits: everywhere,
+  fits: isRedis,
   choose: (random, fitness) => ({
     ...anyNode(random, fitness),
     what: random.pick(['ALL', 'WRITE'] as const),
@@ -82,7 +82,7 @@ const pause = fault<OnNode & { readonly what: 'ALL' | 'WRITE' }>({
 const scriptFlush = fault<OnNode>({
   name: 'SCRIPT FLUSH',
   weight: 1,
-  fits: everywhere,
+  fits: isRedis,
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: 0 }),
   targets: onNode,
   describe: () => 'SCRIPT FLUSH',
@@ -95,7 +95,7 @@ const scriptFlush = fault<OnNode>({
 const fullMemory = fault<OnNode>({
   name: 'maxmemory',
   weight: 2,
-  fits: everywhere,
+  fits: isRedis,
   choose: (random, fitness) => ({ ...anyNode(random, fitness), forMs: random.whole(100, 2_000) }),
   targets: onNode,
   describe: ({ node, forMs }) => `the memory of n${node + 1} is full (noeviction) for ${forMs} ms`,

@@ -3,7 +3,7 @@ import { labNow } from '../history/lab-clock.js';
 import { AFTERMATH, SETTINGS } from '../settings.js';
 import type { Seat } from '../topology/seat.js';
 import { anySeat, fault, processOf, type Dose, type Fault } from './fault.js';
-import { SCRIPTS, type ScriptName } from './scripts.js';
+import type { ScriptName } from './scripts.js';
 
 interface OnWorker extends Dose {
   readonly seat: number;
@@ -32,7 +32,7 @@ const said = (moment: Moment): string => (moment === 'now' ? '' : ` at its next 
 
 const watch = (seat: Seat, moment: Moment, act: () => void): (() => void) => {
   if (moment === 'now') return () => undefined;
-  return moment === 'grant' ? seat.atNextGrant(act) : seat.atNext(SCRIPTS[moment], act);
+  return moment === 'grant' ? seat.atNextGrant(act) : seat.atNext(moment, act);
 };
 
 /** Does it at that moment, or when that does not come. */

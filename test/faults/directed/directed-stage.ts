@@ -4,7 +4,7 @@ import { until } from '../../support/async.js';
 import type { ProxyConnection } from '../../support/tcp-proxy.js';
 import type { Course } from '../apps/apps.js';
 import { duringOutage } from '../catalogue/outage.js';
-import { SCRIPTS, type ScriptName } from '../catalogue/scripts.js';
+import type { ScriptName } from '../catalogue/scripts.js';
 import { withApps } from '../catalogue/with-apps.js';
 import { labNow } from '../history/lab-clock.js';
 import { instancesOf, settle } from '../round.js';
@@ -77,7 +77,7 @@ export class DirectedStage {
     at: (connection: ProxyConnection) => void = () => {},
   ): Promise<void> {
     return new Promise((resolve) => {
-      seat.atNext(SCRIPTS[script], (connection) => {
+      seat.atNext(script, (connection) => {
         at(connection);
         resolve();
       });

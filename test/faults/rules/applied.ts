@@ -8,8 +8,10 @@ export interface Applied {
   readonly needs: readonly EventType[];
 }
 
-const EVERYWHERE: readonly Shape[] = ['one', 'quorum', 'sentinel', 'cluster'];
-/** A quorum refuses fair locks, permits, semaphores and latches. */
+const EVERYWHERE: readonly Shape[] = ['one', 'quorum', 'sentinel', 'cluster', 'database'];
+/** A quorum refuses permits. */
+const WITH_PERMITS: readonly Shape[] = ['one', 'sentinel', 'cluster', 'database'];
+/** A quorum and a database refuse fair locks, semaphores and latches. */
 const ALL_KINDS: readonly Shape[] = ['one', 'sentinel', 'cluster'];
 /**
  * Rules that go by what the store did with each hold, which `hold` and `free` tell. They are written down from the commands of
@@ -29,7 +31,7 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'terms', on: EVERYWHERE, needs: ['believes', 'call'] },
   { rule: 'loss', on: EVERYWHERE, needs: ['believes', 'announced', 'request'] },
   { rule: 'shortened', on: EVERYWHERE, needs: ['believes', 'request'] },
-  { rule: 'limit', on: ALL_KINDS, needs: ['believes'] },
+  { rule: 'limit', on: WITH_PERMITS, needs: ['believes'] },
   // How long they wait, and what for.
   { rule: 'waiting', on: EVERYWHERE, needs: ['call', 'refused', 'request', 'reply'] },
   { rule: 'semaphore', on: ALL_KINDS, needs: ['uses', 'used'] },
@@ -39,7 +41,7 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'leftovers', on: EVERYWHERE, needs: ['usage'] },
   { rule: 'recovery', on: EVERYWHERE, needs: ['call', 'trouble'] },
   // On one server every key is seen to be given out again.
-  { rule: 'dead key', on: ['quorum', 'sentinel', 'cluster'], needs: ['call'] },
+  { rule: 'dead key', on: ['quorum', 'sentinel', 'cluster', 'database'], needs: ['call'] },
   { rule: 'failover', on: ['quorum', 'sentinel', 'cluster'], needs: ['failover', 'served'] },
   { rule: 'laboratory', on: EVERYWHERE, needs: [] },
   // Of schedules by hand, in which slots move and nothing else is done.

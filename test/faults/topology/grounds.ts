@@ -17,7 +17,7 @@ const REGISTER = new URL('../register/register.process.ts', import.meta.url);
 type RegisterProcess = TestWorker<ToRegister, FromRegister>;
 
 /** Where workers and apps are to find the servers. */
-export interface Seating extends Pick<SeatOptions, 'servers' | 'redis'> {
+export interface Seating extends Pick<SeatOptions, 'servers' | 'redis' | 'recognizes' | 'subscribes'> {
   readonly apps?: AppServers;
 }
 
@@ -50,16 +50,17 @@ export class Grounds implements AsyncDisposable {
   }
 
   /** Puts these workers in the place of those that were there. */
-  async seat(workers: number, { servers, redis, apps }: Seating, library?: string): Promise<void> {
+  async seat(workers: number, { apps, ...seating }: Seating, library?: string): Promise<void> {
     await Promise.all(this.seats.map((seat) => seat[Symbol.asyncDispose]()));
     await this.apps?.[Symbol.asyncDispose]();
     const { folder, registerPort, settings, scribe } = this;
+    const { servers, redis } = seating;
     if (apps) {
       const direct = { ...apps, redis: redis(servers.map(({ port }) => port)) };
       const history = join(folder, `apps-${this.seatCount}.jsonl`);
       this.apps = new Apps({ servers: direct, history, library, settings, scribe });
     }
-    const options: SeatOptions = { servers, redis, folder, registerPort, settings, library };
+    const options: SeatOptions = { ...seating, folder, registerPort, settings, library };
     const names = Array.from({ length: workers }, () => `w${++this.seatCount}`);
     this.seats = await Promise.all(names.map((name) => Seat.start(name, options)));
   }

@@ -10,12 +10,13 @@ import type {
   Load,
   ObjectTask,
   ToWorker,
-  WorkerRedis,
+  WorkerServers,
   WorkerSettings,
   WorkerSetup,
 } from '../workload/worker-messages.js';
 import { connectionName } from '../workload/worker/named-clients.js';
 import { ProxyLink, ProxyLinks, type Target } from './proxy-link.js';
+import { recognizesScript, type RequestName, type Recognizes } from './recognizes.js';
 
 export type Role = 'commands' | 'subscriber';
 
@@ -24,7 +25,11 @@ export interface SeatOptions {
   /** The servers that workers talk to: a line leads to each of them. */
   readonly servers: readonly Target[];
   /** Where Redis is for a worker whose lines to these servers begin at these ports. */
-  readonly redis: (ports: readonly number[]) => WorkerRedis;
+  readonly redis: (ports: readonly number[]) => WorkerServers;
+  /** Which requests are on their way to a server; those of Redis by default. */
+  readonly recognizes?: Recognizes;
+  /** What only a connection for notifications has sent; the command of Redis by default. */
+  readonly subscribes?: string;
   readonly registerPort: number;
   /** Where workers write their histories. */
   readonly folder: string;
@@ -96,12 +101,13 @@ export class Seat implements AsyncDisposable {
   }
 
   /**
-   * Calls `action` in the moment in which the next command that runs one of the scripts passes on its way to the server, in
-   * time to do something about this very command. Once; the returned function calls it off.
+   * Calls `action` in the moment in which the next request of this name passes on its way to the server, in
+   * time to do something about this very request. Once; the returned function calls it off.
    */
-  atNext(shas: readonly string[], action: (connection: ProxyConnection) => void): () => void {
+  atNext(request: RequestName, action: (connection: ProxyConnection) => void): () => void {
+    const { recognizes = recognizesScript } = this.options;
     const stop = this.link.onData((connection, direction, chunk) => {
-      if (direction !== 'toServer' || !shas.some((sha) => chunk.includes(sha))) return;
+      if (direction !== 'toServer' || !recognizes(request, connection, chunk)) return;
       stop();
       action(connection);
     });
@@ -126,10 +132,13 @@ export class Seat implements AsyncDisposable {
     const { name } = this.life;
     const named = this.link.find(connectionName(name, role));
     if (named.length > 0) return named;
-    // In a cluster all connections of a process are called the same.
+    // In a cluster and in a database all connections of a process are called the same.
     return this.link
       .find(name)
-      .filter((connection) => connection.carried('subscribe') === (role === 'subscriber'));
+      .filter(
+        (connection) =>
+          connection.carried(this.options.subscribes ?? 'subscribe') === (role === 'subscriber'),
+      );
   }
 
   /** A worker begins, and takes part in the round. */

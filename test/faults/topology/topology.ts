@@ -2,6 +2,7 @@ import type { HistoryEvent } from '../../checker/history.js';
 import type { Apps } from '../apps/apps.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import type { Scribe } from '../history/scribe.js';
+import type { Database } from './database.js';
 import type { Replicated } from './replicated.js';
 import type { RedisNode } from './redis-node.js';
 import type { Seat } from './seat.js';
@@ -10,10 +11,12 @@ import type { ServerNode } from './server-node.js';
 /** What a laboratory is made of. Faults act on it, workloads run on it; neither knows more of it than this. */
 export interface Topology extends AsyncDisposable {
   readonly name: string;
-  /** The servers that keep locks: a single one, those of a quorum, or masters and replicas. */
+  /** The Redis servers that keep locks: a single one, those of a quorum, or masters and replicas. */
   readonly nodes: readonly ServerNode[];
   /** The only server, all of whose commands are seen. Undefined where there are several. */
   readonly watched?: RedisNode;
+  /** The server of a database, if that keeps the locks. */
+  readonly database?: Database;
   /** What servers do with each other, where some take over from others. */
   readonly replicated?: Replicated;
   /** The workers, each with a line of its own to each server. */
@@ -38,7 +41,7 @@ export interface Topology extends AsyncDisposable {
 }
 
 /** How the servers of a topology belong together. */
-export type Shape = 'one' | 'quorum' | 'sentinel' | 'cluster';
+export type Shape = 'one' | 'quorum' | 'sentinel' | 'cluster' | 'database';
 
 export interface Fitness {
   readonly shape: Shape;
@@ -51,4 +54,6 @@ export interface Fitness {
   /** A server that is killed has its data afterwards. */
   readonly keepsData: boolean;
   readonly settableClock: boolean;
+  /** The disk of a database can be slow and full. */
+  readonly faultyDisk?: boolean;
 }

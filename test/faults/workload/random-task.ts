@@ -1,13 +1,14 @@
 import type { Random } from '../../simulation/engine/random.js';
 import type { Mode } from '../../checker/history.js';
+import type { OtherKind } from './worker-messages.js';
 import { FAIR_KEY, permitsKey, type FairStyle, type Step, type Style, type Task } from './task.js';
 
 /** Which keys there are. */
 export interface Keys {
   readonly hotKeys: number;
   readonly coldKeys: number;
-  /** Fair locks and permits are taken, too. */
-  readonly allKinds: boolean;
+  /** What is taken beside exclusive locks. */
+  readonly kinds: readonly OtherKind[];
 }
 
 const PROBE = 'probe-';
@@ -141,15 +142,15 @@ const stepsOf = (random: Random, key: string, keys: Keys): Step[] => {
 
 /** A caller of any style, over hot keys, cold ones, and some that nobody uses twice. */
 export const randomTask = (random: Random, keys: Keys): Task => ({
-  ...(keys.allKinds && random.chance(0.12)
+  ...(keys.kinds.includes('permit') && random.chance(0.12)
     ? permitTask(random, keys)
     : ofOneKind(random, keys, wellMeant(random, keys))),
   ...aftermath(random),
 });
 
-const ofOneKind = (random: Random, { allKinds }: Keys, task: Task): Task => {
-  const one = allKinds ? orFair(random, task) : task;
-  return one === task ? orReadWrite(random, task) : one;
+const ofOneKind = (random: Random, { kinds }: Keys, task: Task): Task => {
+  const one = kinds.includes('fair') ? orFair(random, task) : task;
+  return one === task && kinds.includes('read-write') ? orReadWrite(random, task) : one;
 };
 
 /** The read-write lock that all callers of a round share. */

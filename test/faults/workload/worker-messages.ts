@@ -24,6 +24,18 @@ export type WorkerRedis =
       readonly replicas?: ReplicasWanted;
     };
 
+/** Where the database is for a worker. */
+export interface WorkerDatabase {
+  readonly shape: 'mysql' | 'postgres';
+  readonly port: number;
+}
+
+/** Where the locks are kept. */
+export type WorkerServers = WorkerRedis | WorkerDatabase;
+
+/** Kinds of lock beside the exclusive one. */
+export type OtherKind = 'permit' | 'fair' | 'read-write' | 'object';
+
 export interface ReplicasWanted {
   readonly min: number;
   readonly timeoutMs: number;
@@ -34,7 +46,7 @@ export interface WorkerSetup {
   /** The name of the process in the history. */
   readonly process: string;
   readonly history: string;
-  readonly redis: WorkerRedis;
+  readonly redis: WorkerServers;
   readonly registerPort: number;
   /** The library to load; undefined: the source. */
   readonly library?: string;
@@ -58,8 +70,8 @@ export interface Load {
   readonly coldKeys: number;
   /** How many come in the same moment, now and then. */
   readonly crowd: number;
-  /** The store has fair locks, permits, semaphores and latches, too. */
-  readonly allKinds: boolean;
+  /** What the store has; `object` stands for semaphores and latches. */
+  readonly kinds: readonly OtherKind[];
   /** How many callers of a worker keep locks for so long that a server may fail meanwhile. */
   readonly keepers: number;
 }

@@ -1,9 +1,20 @@
+import type { WorkerServers } from '../worker-messages.js';
 import type { Library } from './orders.service.js';
 
-/** Loads the library with its stores: the source or a build by its name, or a broken copy from the URL of its index. */
-export const loadLibrary = async (url: string | undefined): Promise<Library> => {
-  const [main, redis] = url
-    ? [url, new URL('redis/index.js', url).href]
-    : ['nest-redis-lock', 'nest-redis-lock/redis'];
-  return { ...(await import(main)), ...(await import(redis)) } as Library;
+/** Folder of a family of stores. */
+type Stores = 'redis' | 'mysql' | 'postgres';
+
+/** Returns the family of the stores for these servers. */
+export const storesOf = ({ shape }: WorkerServers): Stores =>
+  shape === 'mysql' || shape === 'postgres' ? shape : 'redis';
+
+/**
+ * Loads the library with a family of its stores: the source or a build by its name, or a broken copy from the URL of its
+ * index.
+ */
+export const loadLibrary = async (url: string | undefined, stores: Stores): Promise<Library> => {
+  const [main, folder] = url
+    ? [url, new URL(`${stores}/index.js`, url).href]
+    : ['nest-redis-lock', `nest-redis-lock/${stores}`];
+  return { ...(await import(main)), ...(await import(folder)) } as Library;
 };

@@ -28,7 +28,9 @@ export class LoadRunner {
       this.probe(),
       this.crowd(),
       ...Array.from({ length: load.callers }, (_, i) => this.call(i)),
-      ...Array.from({ length: load.allKinds ? OBJECT_USERS : 0 }, (_, i) => this.useObjects(i)),
+      ...Array.from({ length: load.kinds.includes('object') ? OBJECT_USERS : 0 }, (_, i) =>
+        this.useObjects(i),
+      ),
       ...Array.from({ length: load.keepers }, (_, i) => this.keep(i)),
     ];
   }

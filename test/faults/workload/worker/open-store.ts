@@ -1,5 +1,5 @@
 import type { LockStore } from '../../../../lib/core/seam/lock-store.js';
-import type { Ports, WorkerRedis } from '../worker-messages.js';
+import type { Ports, WorkerServers } from '../worker-messages.js';
 import { NamedClients } from './named-clients.js';
 import type { Library } from './orders.service.js';
 
@@ -8,12 +8,16 @@ const LOOPBACK = '127.0.0.1';
 /** A worker's store, on whatever servers there are. */
 export interface OpenStore {
   readonly store: LockStore;
-  readonly clients: NamedClients;
+  readonly clients: Pick<NamedClients, 'areUp' | 'listeners'>;
   /** How many channels are listened to for somebody who waits; where that can be told. */
   readonly subscriptions: number;
 }
 
 const at = (port: number): { readonly host: string; readonly port: number } => ({ host: LOOPBACK, port });
+
+const ACCOUNT = { user: 'app', password: 'secret', database: 'app' };
+/** A store on a database shows none of its connections. */
+const OF_DATABASE = { clients: { areUp: true, listeners: 0 }, subscriptions: 0 };
 
 /** Where servers are that call themselves by other ports, as ioredis wants to know it. */
 const natMapOf = (nat: Ports): Record<string, { readonly host: string; readonly port: number }> =>
@@ -21,13 +25,22 @@ const natMapOf = (nat: Ports): Record<string, { readonly host: string; readonly 
 
 /** Opens the store that a worker is told of. */
 export const openStore = (
-  { RedisStore, QuorumStore }: Library,
-  redis: WorkerRedis,
+  { RedisStore, QuorumStore, MysqlStore, PostgresStore }: Library,
+  redis: WorkerServers,
   process: string,
   commandTimeoutMs: number,
 ): OpenStore => {
   const clients = new NamedClients(process);
   switch (redis.shape) {
+    case 'mysql': {
+      // The name is sent to the server, so that faults can tell connections apart.
+      const options = { ...ACCOUNT, ...at(redis.port), connectAttributes: { program_name: process } };
+      return { ...OF_DATABASE, store: new MysqlStore({ options, commandTimeoutMs }) };
+    }
+    case 'postgres': {
+      const settings = { ...ACCOUNT, ...at(redis.port), application_name: process };
+      return { ...OF_DATABASE, store: new PostgresStore({ settings, commandTimeoutMs }) };
+    }
     case 'one': {
       const store = new RedisStore({ redis: clients.at(at(redis.port)), commandTimeoutMs });
       return {

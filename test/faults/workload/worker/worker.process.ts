@@ -9,7 +9,7 @@ import type { FromWorker, ToWorker, WorkerSetup } from '../worker-messages.js';
 import { Caller, type Surroundings } from './caller.js';
 import { LoadRunner } from './load-runner.js';
 import { logStandstills } from './loop-log.js';
-import { loadLibrary } from './load-library.js';
+import { loadLibrary, storesOf } from './load-library.js';
 import { ordersOf } from './orders.service.js';
 import { Recorder } from './recorder.js';
 import { startApp } from './start-app.js';
@@ -27,7 +27,7 @@ const STARTED_MS = 40_000;
 const setup = JSON.parse(process.argv[2]!) as WorkerSetup;
 const recorder = new Recorder(setup.process, new HistoryWriter(setup.history));
 const register = new RegisterClient(setup.registerPort);
-const library = await loadLibrary(setup.library);
+const library = await loadLibrary(setup.library, storesOf(setup.redis));
 
 const unhandled = (what: string) => (reason: unknown) => {
   recorder.write({ type: 'unhandled', message: `${what}: ${String(reason)}` });

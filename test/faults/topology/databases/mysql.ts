@@ -1,0 +1,147 @@
+import type { RowDataPacket } from 'mysql2/promise';
+import type { ForeignTransaction } from '../../../support/foreign-transaction.js';
+import { until } from '../../../support/async.js';
+import { MysqlLab, NOW } from '../../../support/mysql/mysql-lab.js';
+import type { MysqlServer } from '../../../support/mysql/mysql-server.js';
+import type { Database, Probe, Row } from '../database.js';
+import { AdminLine, type AdminConnection } from './admin-line.js';
+import type { Equipment } from './equipment.js';
+import { recognizesMysql } from './requests.js';
+
+const MAX_CONNECTIONS = 151;
+/** The least that the server accepts: the workers have more. */
+const FULL = 10;
+
+const connect = async (server: MysqlServer): Promise<AdminConnection> => {
+  const connection = await server.adminConnection();
+  connection.on('error', () => undefined);
+  await connection.query('USE app');
+  return {
+    query: async (statements) => {
+      const [reply] = await connection.query<RowDataPacket[] | RowDataPacket[][]>(statements);
+      const last = Array.isArray(reply) ? reply.at(-1) : undefined;
+      return Array.isArray(last) ? last : (reply as RowDataPacket[]);
+    },
+    close: () => connection.destroy(),
+  };
+};
+
+/** A MariaDB server, as faults know it. Each commit waits for its flush. */
+export class MysqlDatabase implements Database {
+  readonly shape = 'mysql';
+  readonly recognizes = recognizesMysql;
+  readonly subscribes = 'AS rang';
+  private readonly admin = new AdminLine(() => connect(this.lab.server));
+
+  private constructor(
+    private readonly lab: MysqlLab,
+    private readonly equipment: Equipment,
+  ) {}
+
+  static async start(equipment: Equipment): Promise<MysqlDatabase> {
+    const { environment: env, clock } = equipment;
+    const lab = await MysqlLab.start({
+      args: ['--innodb-flush-log-at-trx-commit=1'],
+      env,
+      started: (pid) => clock?.serves(pid),
+    });
+    return new MysqlDatabase(lab, equipment);
+  }
+
+  get target() {
+    return this.lab.server;
+  }
+
+  get isRunning(): boolean {
+    return this.lab.server.isRunning;
+  }
+
+  get disk() {
+    return this.equipment.disk;
+  }
+
+  kill(): Promise<void> {
+    return this.lab.server.kill('SIGKILL');
+  }
+
+  end(): Promise<void> {
+    return this.lab.server.kill('SIGTERM');
+  }
+
+  stop(): Promise<void> {
+    return this.lab.server.kill('SIGSTOP');
+  }
+
+  goOn(): Promise<void> {
+    return this.lab.server.kill('SIGCONT');
+  }
+
+  startAgain(): Promise<void> {
+    return this.lab.server.restart();
+  }
+
+  async served(): Promise<void> {
+    if (!this.isRunning) return this.startAgain();
+    const serves = () => this.query('SELECT 1');
+    await until(async () => (await serves().catch(() => [])).length > 0, { what: 'MySQL serves' });
+  }
+
+  query(statements: string): Promise<readonly Row[]> {
+    return this.admin.query(statements);
+  }
+
+  transaction(statement: string): Promise<ForeignTransaction> {
+    return this.lab.transaction(statement);
+  }
+
+  async probe(): Promise<Probe> {
+    const { query, close } = await connect(this.lab.server);
+    return { ask: async () => void (await query('SELECT 1')), close };
+  }
+
+  async connections(): Promise<readonly number[]> {
+    const rows = await this.query(
+      "SELECT ID AS id FROM information_schema.PROCESSLIST WHERE USER NOT IN ('root', 'system user', 'event_scheduler', 'unauthenticated user')",
+    );
+    return rows.map(({ id }) => Number(id));
+  }
+
+  endConnection(id: number): Promise<void> {
+    return this.ending(`KILL CONNECTION ${id}`);
+  }
+
+  cancel(id: number): Promise<void> {
+    return this.ending(`KILL QUERY ${id}`);
+  }
+
+  async setReadOnly(isReadOnly: boolean): Promise<void> {
+    await this.query(`SET GLOBAL read_only = ${isReadOnly ? 1 : 0}`);
+  }
+
+  async setFull(isFull: boolean): Promise<void> {
+    await this.query(`SET GLOBAL max_connections = ${isFull ? FULL : MAX_CONNECTIONS}`);
+  }
+
+  async holds(): Promise<readonly { readonly key: string; readonly owner: string }[]> {
+    const rows = await this.query(
+      `SELECT CONVERT(name USING utf8mb4) AS name, CONVERT(owner USING utf8mb4) AS owner FROM nest_lock
+WHERE owner <> '' AND until > ${NOW}`,
+    );
+    return rows.map(({ name, owner }) => ({ key: String(name), owner: String(owner) }));
+  }
+
+  jump(ms: number): void {
+    this.equipment.jump(ms);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.admin.close();
+    await this.lab[Symbol.asyncDispose]();
+    this.equipment.cleanUp();
+  }
+
+  /** The error of a connection that has ended meanwhile is welcome. */
+  private async ending(statement: string): Promise<void> {
+    await this.query(statement).catch(() => undefined);
+  }
+}

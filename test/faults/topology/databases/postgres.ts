@@ -1,0 +1,163 @@
+import { readFileSync, readdirSync } from 'node:fs';
+import { until } from '../../../support/async.js';
+import type { ForeignTransaction } from '../../../support/foreign-transaction.js';
+import { NOW, PostgresLab } from '../../../support/postgres/postgres-lab.js';
+import type { PostgresServer } from '../../../support/postgres/postgres-server.js';
+import type { Database, Probe, Row } from '../database.js';
+import { AdminLine, type AdminConnection } from './admin-line.js';
+import type { Equipment } from './equipment.js';
+import { recognizesPostgres } from './requests.js';
+
+const connect = async (server: PostgresServer): Promise<AdminConnection> => {
+  const client = await server.adminConnection('app');
+  return {
+    query: async (statements) => {
+      const reply: unknown = await client.query(statements);
+      return ((Array.isArray(reply) ? reply.at(-1) : reply) as { rows: Row[] }).rows;
+    },
+    close: () => void client.end().catch(() => undefined),
+  };
+};
+
+/** Returns the number of the parent of a process; undefined when the process is gone. */
+const parentOf = (pid: string): number | undefined => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return Number(/\) \S (\d+)/.exec(stat)?.[1]);
+  } catch {
+    return undefined;
+  }
+};
+
+const childrenOf = (pid: number): number[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && parentOf(name) === pid)
+    .map(Number);
+
+const signal = (pid: number, name: NodeJS.Signals): void => {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It has ended meanwhile.
+  }
+};
+
+/** A PostgreSQL server, as faults know it. It has one process for each connection. */
+export class PostgresDatabase implements Database {
+  readonly shape = 'postgres';
+  readonly recognizes = recognizesPostgres();
+  readonly subscribes = 'LISTEN';
+  private readonly admin = new AdminLine(() => connect(this.lab.server));
+
+  private constructor(
+    private readonly lab: PostgresLab,
+    private readonly equipment: Equipment,
+    private readonly pidOf: () => number,
+  ) {}
+
+  static async start(equipment: Equipment): Promise<PostgresDatabase> {
+    let last = 0;
+    const started = (pid: number): void => {
+      last = pid;
+      equipment.clock?.serves(pid);
+    };
+    const lab = await PostgresLab.start({ env: equipment.environment, started });
+    return new PostgresDatabase(lab, equipment, () => last);
+  }
+
+  get target() {
+    return this.lab.server;
+  }
+
+  get isRunning(): boolean {
+    return this.lab.server.isRunning;
+  }
+
+  get disk() {
+    return this.equipment.disk;
+  }
+
+  /** The first process is stopped first, so that it starts no further one. */
+  async kill(): Promise<void> {
+    const { server } = this.lab;
+    await server.kill('SIGSTOP');
+    for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGKILL');
+    await server.kill('SIGKILL');
+  }
+
+  /** SIGINT is not among the signals of the server. It is the fast shutdown: clients are not waited for. */
+  async end(): Promise<void> {
+    signal(this.pidOf(), 'SIGINT');
+    await until(() => !this.isRunning, { what: 'PostgreSQL ends' });
+  }
+
+  async stop(): Promise<void> {
+    await this.lab.server.kill('SIGSTOP');
+    for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGSTOP');
+  }
+
+  async goOn(): Promise<void> {
+    for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGCONT');
+    await this.lab.server.kill('SIGCONT');
+  }
+
+  startAgain(): Promise<void> {
+    return this.lab.server.restart();
+  }
+
+  async served(): Promise<void> {
+    if (!this.isRunning) return this.startAgain();
+    const serves = () => this.query('SELECT 1');
+    await until(async () => (await serves().catch(() => [])).length > 0, { what: 'PostgreSQL serves' });
+  }
+
+  query(statements: string): Promise<readonly Row[]> {
+    return this.admin.query(statements);
+  }
+
+  transaction(statement: string): Promise<ForeignTransaction> {
+    return this.lab.transaction(statement);
+  }
+
+  async probe(): Promise<Probe> {
+    const { query, close } = await connect(this.lab.server);
+    return { ask: async () => void (await query('SELECT 1')), close };
+  }
+
+  async connections(): Promise<readonly number[]> {
+    const rows = await this.query("SELECT pid FROM pg_stat_activity WHERE usename = 'app'");
+    return rows.map(({ pid }) => Number(pid));
+  }
+
+  async endConnection(id: number): Promise<void> {
+    await this.query(`SELECT pg_terminate_backend(${id})`);
+  }
+
+  async cancel(id: number): Promise<void> {
+    await this.query(`SELECT pg_cancel_backend(${id})`);
+  }
+
+  async setReadOnly(isReadOnly: boolean): Promise<void> {
+    await this.query(`ALTER SYSTEM SET default_transaction_read_only = ${isReadOnly ? 'on' : 'off'}`);
+    await this.query('SELECT pg_reload_conf()');
+  }
+
+  async setFull(isFull: boolean): Promise<void> {
+    await this.query(`ALTER ROLE app CONNECTION LIMIT ${isFull ? 1 : -1}`);
+  }
+
+  async holds(): Promise<readonly { readonly key: string; readonly owner: string }[]> {
+    const rows = await this.query(`SELECT name, owner FROM nest_lock WHERE owner <> '' AND until > ${NOW}`);
+    return rows.map(({ name, owner }) => ({ key: String(name), owner: String(owner) }));
+  }
+
+  jump(ms: number): void {
+    this.equipment.jump(ms);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.admin.close();
+    await this.lab[Symbol.asyncDispose]();
+    this.equipment.cleanUp();
+  }
+}
