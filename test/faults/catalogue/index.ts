@@ -5,6 +5,8 @@ import { NODE_FAULTS } from './node.faults.js';
 import { QUORUM_FAULTS } from './quorum.faults.js';
 import { REPLICATED_FAULTS } from './replicated.faults.js';
 import { SERVER_FAULTS } from './server.faults.js';
+import { SQL_DISK_FAULTS } from './sql-disk.faults.js';
+import { SQL_ROWS_FAULTS } from './sql-rows.faults.js';
 import { SQL_FAULTS } from './sql.faults.js';
 import { WORKER_FAULTS } from './worker.faults.js';
 
@@ -18,6 +20,8 @@ export const FAULTS: readonly Fault[] = [
   ...QUORUM_FAULTS,
   ...REPLICATED_FAULTS,
   ...SQL_FAULTS,
+  ...SQL_ROWS_FAULTS,
+  ...SQL_DISK_FAULTS,
 ];
 
 export const faultNamed = (name: string): Fault => {

@@ -28,7 +28,6 @@ export const recognizesMysql: Recognizes = (request, _connection, chunk) =>
   hasOneOf(OF_MYSQL, request, chunk.toString('latin1'));
 
 /** Name of a planned statement, and its text when it is planned: the messages Parse and Bind of the protocol. */
-// eslint-disable-next-line no-control-regex -- the protocol ends texts with a zero byte
 const PLANNED = /(lock \d+)\0([^\0]*)/g;
 
 /** Statements of PostgreSQL go as text once on each connection, and later by the name of their plan. */
