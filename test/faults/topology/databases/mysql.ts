@@ -1,12 +1,13 @@
+import { tmpdir } from 'node:os';
 import type { RowDataPacket } from 'mysql2/promise';
 import type { ForeignTransaction } from '../../../support/foreign-transaction.js';
-import { until } from '../../../support/async.js';
 import { MysqlLab, NOW } from '../../../support/mysql/mysql-lab.js';
 import type { MysqlServer } from '../../../support/mysql/mysql-server.js';
 import type { Database, Probe, Row } from '../database.js';
 import { AdminLine, type AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';
 import { recognizesMysql } from './requests.js';
+import { served } from './served.js';
 
 const MAX_CONNECTIONS = 151;
 /** The least that the server accepts: the workers have more. */
@@ -41,6 +42,8 @@ export class MysqlDatabase implements Database {
   static async start(equipment: Equipment): Promise<MysqlDatabase> {
     const { environment: env, clock } = equipment;
     const lab = await MysqlLab.start({
+      // In /dev/shm MariaDB maps its log into memory, and flushes nothing.
+      root: tmpdir(),
       args: ['--innodb-flush-log-at-trx-commit=1'],
       env,
       started: (pid) => clock?.serves(pid),
@@ -80,10 +83,8 @@ export class MysqlDatabase implements Database {
     return this.lab.server.restart();
   }
 
-  async served(): Promise<void> {
-    if (!this.isRunning) return this.startAgain();
-    const serves = () => this.query('SELECT 1');
-    await until(async () => (await serves().catch(() => [])).length > 0, { what: 'MySQL serves' });
+  served(): Promise<void> {
+    return served(this, 'MySQL');
   }
 
   query(statements: string): Promise<readonly Row[]> {

@@ -7,6 +7,7 @@ import type { Database, Probe, Row } from '../database.js';
 import { AdminLine, type AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';
 import { recognizesPostgres } from './requests.js';
+import { served } from './served.js';
 
 const connect = async (server: PostgresServer): Promise<AdminConnection> => {
   const client = await server.adminConnection('app');
@@ -105,10 +106,8 @@ export class PostgresDatabase implements Database {
     return this.lab.server.restart();
   }
 
-  async served(): Promise<void> {
-    if (!this.isRunning) return this.startAgain();
-    const serves = () => this.query('SELECT 1');
-    await until(async () => (await serves().catch(() => [])).length > 0, { what: 'PostgreSQL serves' });
+  served(): Promise<void> {
+    return served(this, 'PostgreSQL');
   }
 
   query(statements: string): Promise<readonly Row[]> {
