@@ -6,6 +6,12 @@ export interface AdminConnection {
   close(): void;
 }
 
+const answers = (connection: AdminConnection): Promise<boolean> =>
+  connection.query('SELECT 1').then(
+    () => true,
+    () => false,
+  );
+
 /**
  * The administrator's way into a database: one connection that is kept, since a full server accepts no further one. After
  * its end it is opened again.
@@ -20,7 +26,9 @@ export class AdminLine {
     if (kept) {
       try {
         return await kept.query(statements);
-      } catch {
+      } catch (error) {
+        // The server refused the statement: a new connection changes nothing, and a full server has none.
+        if (await answers(kept)) throw error;
         this.close();
       }
     }
