@@ -104,9 +104,10 @@ export class MysqlServer implements AsyncDisposable {
   async kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     const { child } = this;
     if (!child || !this.isRunning) throw new Error(`cannot send ${signal}: the server is not running`);
-    const gone = once(child, 'exit');
+    const ends = signal === 'SIGKILL' || signal === 'SIGTERM';
+    const gone = ends ? once(child, 'exit') : undefined;
     child.kill(signal);
-    if (signal === 'SIGKILL' || signal === 'SIGTERM') await gone;
+    await gone;
     const hasStopped = async () => / T /.test(await readFile(`/proc/${child.pid}/stat`, 'utf8'));
     if (signal === 'SIGSTOP') await until(hasStopped, { what: 'the server stops' });
   }

@@ -126,9 +126,10 @@ export class PostgresServer implements AsyncDisposable {
   async kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGQUIT' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
     const { child } = this;
     if (!child || !this.isRunning) throw new Error(`cannot send ${signal}: the server is not running`);
-    const gone = once(child, 'exit');
+    const ends = signal !== 'SIGSTOP' && signal !== 'SIGCONT';
+    const gone = ends ? once(child, 'exit') : undefined;
     child.kill(signal);
-    if (signal !== 'SIGSTOP' && signal !== 'SIGCONT') await gone;
+    await gone;
   }
 
   /** Starts the server on its port, with its data, ending it first when it still runs. */
