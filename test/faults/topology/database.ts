@@ -1,7 +1,7 @@
 import type { ForeignTransaction } from '../../support/foreign-transaction.js';
 import type { WorkerDatabase } from '../workload/worker-messages.js';
 import type { Target } from './proxy-link.js';
-import type { Recognizes } from './recognizes.js';
+import type { Requests } from './requests.js';
 
 /** Disk of a database, whose faults look to the server like those of a real one. */
 export interface FaultyDisk {
@@ -27,7 +27,7 @@ export interface Probe {
 export interface Database extends AsyncDisposable {
   readonly shape: WorkerDatabase['shape'];
   readonly target: Target;
-  readonly recognizes: Recognizes;
+  readonly requests: Requests;
   /** What only a connection for notifications has sent. */
   readonly subscribes: string;
   readonly isRunning: boolean;

@@ -17,7 +17,7 @@ const REGISTER = new URL('../register/register.process.ts', import.meta.url);
 type RegisterProcess = TestWorker<ToRegister, FromRegister>;
 
 /** Where workers and apps are to find the servers. */
-export interface Seating extends Pick<SeatOptions, 'servers' | 'redis' | 'recognizes' | 'subscribes'> {
+export interface Seating extends Pick<SeatOptions, 'servers' | 'redis' | 'requests' | 'subscribes'> {
   readonly apps?: AppServers;
 }
 

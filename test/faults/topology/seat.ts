@@ -16,7 +16,7 @@ import type {
 } from '../workload/worker-messages.js';
 import { connectionName } from '../workload/worker/named-clients.js';
 import { ProxyLink, ProxyLinks, type Target } from './proxy-link.js';
-import { recognizesScript, type RequestName, type Recognizes } from './recognizes.js';
+import { SCRIPT_REQUESTS, type RequestName, type Requests } from './requests.js';
 
 export type Role = 'commands' | 'subscriber';
 
@@ -26,8 +26,8 @@ export interface SeatOptions {
   readonly servers: readonly Target[];
   /** Where Redis is for a worker whose lines to these servers begin at these ports. */
   readonly redis: (ports: readonly number[]) => WorkerServers;
-  /** Which requests are on their way to a server; those of Redis by default. */
-  readonly recognizes?: Recognizes;
+  /** How requests are recognized on their way to a server; those of Redis by default. */
+  readonly requests?: Requests;
   /** What only a connection for notifications has sent; the command of Redis by default. */
   readonly subscribes?: string;
   readonly registerPort: number;
@@ -54,6 +54,11 @@ export interface Life {
   readonly history: HistoryReader;
 }
 
+interface Awaited {
+  readonly request: RequestName;
+  readonly action: (connection: ProxyConnection) => void;
+}
+
 /** A place for a worker, with a line of its own to each server. Workers come and go; the lines stay. */
 export class Seat implements AsyncDisposable {
   private current: Life | undefined;
@@ -62,6 +67,7 @@ export class Seat implements AsyncDisposable {
   private round: { round: string; load?: Load } | undefined;
   private readonly past: Life[] = [];
   private readonly ends: EventOf<'gone'>[] = [];
+  private readonly awaited = new Set<Awaited>();
 
   /** All of its lines at once. */
   readonly link: ProxyLinks;
@@ -72,6 +78,9 @@ export class Seat implements AsyncDisposable {
     private readonly links: readonly ProxyLink[],
   ) {
     this.link = new ProxyLinks(links);
+    this.link.onData((connection, direction, chunk) => {
+      if (direction === 'toServer') this.sent(connection, chunk);
+    });
   }
 
   static async start(name: string, options: SeatOptions): Promise<Seat> {
@@ -105,13 +114,19 @@ export class Seat implements AsyncDisposable {
    * time to do something about this very request. Once; the returned function calls it off.
    */
   atNext(request: RequestName, action: (connection: ProxyConnection) => void): () => void {
-    const { recognizes = recognizesScript } = this.options;
-    const stop = this.link.onData((connection, direction, chunk) => {
-      if (direction !== 'toServer' || !recognizes(request, connection, chunk)) return;
-      stop();
-      action(connection);
-    });
-    return stop;
+    const awaited = { request, action };
+    this.awaited.add(awaited);
+    return () => this.awaited.delete(awaited);
+  }
+
+  private sent(connection: ProxyConnection, chunk: Buffer): void {
+    const { requests = SCRIPT_REQUESTS } = this.options;
+    const text = requests.textOf(connection, chunk);
+    for (const awaited of this.awaited) {
+      if (!requests.parts[awaited.request]?.some((part) => text.includes(part))) continue;
+      this.awaited.delete(awaited);
+      awaited.action(connection);
+    }
   }
 
   /**

@@ -64,9 +64,9 @@ export class SingleDatabase implements Topology {
   }
 
   seat(workers: number, library?: string): Promise<void> {
-    const { shape, target, recognizes, subscribes } = this.database;
+    const { shape, target, requests, subscribes } = this.database;
     const redis = ([port]: readonly number[]) => ({ shape, port: port! }) as const;
-    return this.grounds.seat(workers, { servers: [target], redis, recognizes, subscribes }, library);
+    return this.grounds.seat(workers, { servers: [target], redis, requests, subscribes }, library);
   }
 
   begin(round: string): void {

@@ -184,6 +184,8 @@ export class PostgresServer implements AsyncDisposable {
       `port=${this.port}`,
       `unix_socket_directories=${this.folder}`,
       'shared_buffers=32MB',
+      // Otherwise a server that is killed leaves memory behind.
+      'dynamic_shared_memory_type=mmap',
       ...(this.options.args ?? []),
     ];
     this.child = this.spawn('postgres', ['-D', this.data, ...settings.flatMap((setting) => ['-c', setting])]);

@@ -6,7 +6,7 @@ import type { MysqlServer } from '../../../support/mysql/mysql-server.js';
 import type { Database, Probe, Row } from '../database.js';
 import { AdminLine, type AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';
-import { recognizesMysql } from './requests.js';
+import { mysqlRequests } from './requests.js';
 import { served } from './served.js';
 
 const MAX_CONNECTIONS = 151;
@@ -30,7 +30,7 @@ const connect = async (server: MysqlServer): Promise<AdminConnection> => {
 /** A MariaDB server, as faults know it. Each commit waits for its flush. */
 export class MysqlDatabase implements Database {
   readonly shape = 'mysql';
-  readonly recognizes = recognizesMysql;
+  readonly requests = mysqlRequests();
   readonly subscribes = 'AS rang';
   private readonly admin = new AdminLine(() => connect(this.lab.server));
 

@@ -6,7 +6,7 @@ import type { PostgresServer } from '../../../support/postgres/postgres-server.j
 import type { Database, Probe, Row } from '../database.js';
 import { AdminLine, type AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';
-import { recognizesPostgres } from './requests.js';
+import { postgresRequests } from './requests.js';
 import { served } from './served.js';
 
 const connect = async (server: PostgresServer): Promise<AdminConnection> => {
@@ -46,7 +46,7 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
 /** A PostgreSQL server, as faults know it. It has one process for each connection. */
 export class PostgresDatabase implements Database {
   readonly shape = 'postgres';
-  readonly recognizes = recognizesPostgres();
+  readonly requests = postgresRequests();
   readonly subscribes = 'LISTEN';
   private readonly admin = new AdminLine(() => connect(this.lab.server));
 
