@@ -14,6 +14,7 @@ const subjects: Readonly<Record<string, () => Promise<Subject>>> = {
   'node-redisson': async () => (await import('./node-redisson.js')).nodeRedisson,
   murlock: async () => (await import('./murlock.js')).murlock,
   'mysql-by-hand': async () => (await import('./mysql-by-hand.js')).mysqlByHand,
+  'postgres-by-hand': async () => (await import('./postgres-by-hand.js')).postgresByHand,
   '@nestjs-redis/lock': async () => (await import('./nestjs-redis.js')).nestjsRedis,
 };
 

@@ -18,9 +18,17 @@ export interface BenchApp {
   readonly locks: LockService;
 }
 
-const mysqlStore = async (uri: string, lanes?: number): Promise<LockStore> => {
-  const { MysqlStore } = await import('nest-redis-lock/mysql');
-  return new MysqlStore({ uri, lanes });
+/** Returns the store of a database; undefined for Redis. */
+const storeAt = async (url: string, lanes?: number): Promise<LockStore | undefined> => {
+  if (url.startsWith('mysql:')) {
+    const { MysqlStore } = await import('nest-redis-lock/mysql');
+    return new MysqlStore({ uri: url, lanes });
+  }
+  if (url.startsWith('postgres:')) {
+    const { PostgresStore } = await import('nest-redis-lock/postgres');
+    return new PostgresStore({ connectionString: url, lanes });
+  }
+  return undefined;
 };
 
 /** Starts a Nest app as a user has it, without a transport. */
@@ -31,9 +39,8 @@ export const openApp = async ({
   connections,
   ...settings
 }: Omit<SubjectOptions, 'leaseMs'> & { readonly watchdogMs?: number }): Promise<BenchApp> => {
-  const place = url.startsWith('mysql:')
-    ? { store: await mysqlStore(url, connections) }
-    : { redis: quorum ?? (cluster ? { cluster } : url) };
+  const store = await storeAt(url, connections);
+  const place = store ? { store } : { redis: quorum ?? (cluster ? { cluster } : url) };
   // The servers of the benchmark have just been started, and have forgotten nothing.
   const restarted = quorum && { delayAfterRestartMs: 0 };
   @Module({

@@ -24,6 +24,8 @@ import { scale } from './scale.js';
 import { semaphore } from './semaphore.js';
 import { sqlFree } from './sql/free.js';
 import { sqlHot } from './sql/hot.js';
+import { MYSQL } from './sql/mysql.js';
+import { POSTGRES } from './sql/postgres.js';
 import { waiting } from './waiting.js';
 import { wakeUp } from './wake-up.js';
 
@@ -36,6 +38,6 @@ export const workloads: readonly Workload[] = [
   ...[readWrite, semaphore],
   ...[waiting, freeKeys],
   ...[quorumFree, quorumHot, quorumFar, quorumDead, cluster],
-  ...[sqlFree, sqlHot],
+  ...[MYSQL, POSTGRES].flatMap((entrants) => [sqlFree(entrants), sqlHot(entrants)]),
   ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, cycles],
 ];

@@ -32,6 +32,8 @@ export interface PostgresServerOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Called with the number of each process that starts. */
   readonly started?: (pid: number) => void;
+  /** Folder for its files. Default: in memory where the machine offers it, so that no commit waits for a disk. */
+  readonly root?: string;
 }
 
 /**
@@ -80,7 +82,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   private static async prepare(options: PostgresServerOptions): Promise<PostgresServer> {
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-postgres-'));
+    const folder = await mkdtemp(join(options.root ?? SCRATCH, 'nest-redis-lock-postgres-'));
     guardFolder(folder);
     return new PostgresServer(folder, await freePort(), options);
   }

@@ -1,11 +1,10 @@
-import type { MysqlServer } from '../../../support/mysql/mysql-server.js';
 import { rowOf, type Metric } from '../../comparison.js';
 import type { Contender } from '../../contenders.js';
 import { compare, ownViolations } from '../../measure/compare.js';
 import { percentile } from '../../measure/statistics.js';
 import { runTogether, type Together } from '../../measure/together.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
-import { FOR_UPDATE, FOUR_LANES, GET_LOCK, REDIS, startMysql, workersOf } from './entrants.js';
+import { REDIS, workersOf, type Entrants } from './entrants.js';
 
 const PROCESSES = 2;
 const CALLERS = [1, 10];
@@ -13,7 +12,6 @@ const WORK_MS = 2;
 const FOR_MS = 3_000;
 const WARM_UP_MS = 500;
 const GRACE_MS = 1_500;
-const CONTENDERS: readonly Contender[] = [FOUR_LANES, FOR_UPDATE, GET_LOCK, REDIS];
 
 const metrics: readonly Metric[] = [
   { key: 'rate', what: 'locks', unit: '/s', better: 'more' },
@@ -37,36 +35,32 @@ const handOvers = ({ results }: Together): readonly number[] => {
     .sort((a, b) => a - b);
 };
 
-/** Statements that clients have sent. */
-const statements = async (database: MysqlServer): Promise<number> => {
-  const [row] = await database.admin("SHOW GLOBAL STATUS LIKE 'Questions'");
-  return Number(row!['Value']);
-};
-
-/** One key in MySQL that all callers of two processes request. */
-export const sqlHot: Workload = {
-  name: 'sql-hot',
-  title: `MySQL: one key, ${PROCESSES} processes, ${WORK_MS} ms of work (a timer) inside`,
+/** One key in a database that all callers of two processes request. */
+export const sqlHot = (entrants: Entrants): Workload => ({
+  name: `sql-${entrants.id}-hot`,
+  title: `${entrants.title}: one key, ${PROCESSES} processes, ${WORK_MS} ms of work (a timer) inside`,
   shows:
     'How long a key stays free between a holder and a waiter in the other process, and how evenly callers get it. ' +
     'The statements of waiting callers count, too.',
   doesNotShow:
-    'Waiters without an end of their patience on more connections: `FOR UPDATE` and `GET_LOCK` need one for each waiter, MysqlStore ' +
-    'does not. ShedLock does not wait, so it has no row.',
+    `Waiters without an end of their patience on more connections: ${entrants.ofConnections.map(({ name }) => `\`${name}\``).join(' and ')} ` +
+    'need one for each waiter, the store does not. ShedLock does not wait, so it has no row.',
   charts: [
     {
       kind: 'lines',
-      file: 'sql-hot-hand-over.svg',
-      title: 'MySQL: hand-over of one key to the other process, by callers of each process',
+      file: `sql-${entrants.id}-hot-hand-over.svg`,
+      title: `${entrants.title}: hand-over of one key to the other process, by callers of each process`,
       metric: 'p50',
     },
   ],
   async run(bench: Bench): Promise<Outcome> {
     const { rounds, pace, server } = bench;
-    await using database = await startMysql();
+    const { byDefault, ofConnections, targets } = entrants;
+    const contenders: readonly Contender[] = [byDefault, ...ofConnections, REDIS];
+    await using database = await entrants.start();
     const measured = async (contender: Contender, callers: number, forMs: number, round: number) => {
-      const workers = await workersOf(bench, database, contender, PROCESSES);
-      const before = await statements(database);
+      const workers = await workersOf(bench, entrants, database, contender, PROCESSES);
+      const before = await database.statements();
       const ran = await runTogether(contender === REDIS ? [server] : [], workers, contender.style, {
         ...{ callers, workMs: WORK_MS, forMs, graceMs: GRACE_MS, noteTimes: true },
         keys: { one: `hot-${callers}-${round}-${forMs}` },
@@ -74,7 +68,7 @@ export const sqlHot: Workload = {
       });
       if (ran.unfinished > 0) await bench.crew.dismiss(workers);
       if (ran.rate === 0) throw new Error(ran.firstFailure ?? 'no caller was served');
-      const sent = (await statements(database)) - before;
+      const sent = (await database.statements()) - before;
       const sections = ran.results.reduce((total, result) => total + result.sections, 0);
       return { ran, requests: contender === REDIS ? ran.commands : sent / sections };
     };
@@ -82,7 +76,7 @@ export const sqlHot: Workload = {
     const comparison = await compare(bench, {
       title: this.title,
       metrics,
-      contenders: CONTENDERS,
+      contenders,
       axis: { what: 'callers of each process', points: CALLERS },
       rounds,
       async measure(contender, callers, round) {
@@ -96,14 +90,14 @@ export const sqlHot: Workload = {
       },
     });
     const of = (metric: string, callers: number): readonly number[] =>
-      rowOf(comparison, FOUR_LANES.name, callers)!.values[metric]!;
+      rowOf(comparison, byDefault.name, callers)!.values[metric]!;
     return {
       findings: CALLERS.flatMap((callers): Finding[] => [
         {
           what: `${PROCESSES} × ${callers} callers: hand-over to the other process, median`,
           values: of('p50', callers),
           unit: 'ms',
-          target: { atMost: 8 },
+          target: { atMost: targets.handOverMs },
         },
         {
           what: `${PROCESSES} × ${callers} callers: Jain's index over callers`,
@@ -116,4 +110,4 @@ export const sqlHot: Workload = {
       comparison,
     };
   },
-};
+});

@@ -1,0 +1,27 @@
+import { tmpdir } from 'node:os';
+import { MysqlServer } from '../../../support/mysql/mysql-server.js';
+import { contendersOf, type Entrants } from './entrants.js';
+
+export const MYSQL: Entrants = {
+  id: 'mysql',
+  title: 'MySQL',
+  ...contendersOf('MysqlStore', 'mysql-by-hand', ['FOR UPDATE', 'GET_LOCK']),
+  shows:
+    'The database is a real MariaDB on a disk, and each commit waits for that disk (`innodb_flush_log_at_trx_commit = 1`, no ' +
+    'binlog). MysqlStore and ShedLock commit twice for each lock. ShedLock sends its statements as text, as the driver of Java ' +
+    'does by default; MysqlStore prepares them.',
+  doesNotShow: 'MySQL itself, whose binlog makes each commit more expensive.',
+  targets: { ofShedLock: 0.85, handOverMs: 8 },
+  async start() {
+    const server = await MysqlServer.start({ root: tmpdir() });
+    await server.migrate();
+    return {
+      uri: server.uri,
+      async statements() {
+        const [row] = await server.admin("SHOW GLOBAL STATUS LIKE 'Questions'");
+        return Number(row!['Value']);
+      },
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    };
+  },
+};

@@ -1,0 +1,34 @@
+import { tmpdir } from 'node:os';
+import { migrationOf } from '../../../../lib/stores/postgres/postgres-migration.js';
+import { PostgresServer } from '../../../support/postgres/postgres-server.js';
+import { contendersOf, type Entrants } from './entrants.js';
+
+export const POSTGRES: Entrants = {
+  id: 'postgres',
+  title: 'PostgreSQL',
+  ...contendersOf('PostgresStore', 'postgres-by-hand', ['FOR UPDATE', 'pg_advisory_lock']),
+  shows:
+    'The database is a real PostgreSQL on a disk, and commits wait for that disk (`synchronous_commit = on`), except that of a ' +
+    'release of PostgresStore. PostgresStore and ShedLock commit twice for each lock, with prepared statements. The server counts ' +
+    'statements with `pg_stat_statements`.',
+  doesNotShow: 'A pooler, and a synchronous standby, for which each commit waits longer.',
+  targets: { ofShedLock: 1, rate: 5_000, handOverMs: 3 },
+  async start() {
+    const server = await PostgresServer.start({
+      root: tmpdir(),
+      args: ['shared_preload_libraries=pg_stat_statements'],
+    });
+    await server.admin('CREATE EXTENSION pg_stat_statements');
+    const owner = await server.adminConnection('app');
+    await owner.query(`SET ROLE app; ${migrationOf('nest_lock')}`);
+    await owner.end();
+    return {
+      uri: server.uri,
+      async statements() {
+        const [row] = await server.admin('SELECT sum(calls) AS calls FROM pg_stat_statements');
+        return Number(row!['calls']);
+      },
+      [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+    };
+  },
+};
