@@ -58,6 +58,15 @@ const NEEDS = [
     required: false,
     without: 'the tests on PostgreSQL failed',
   },
+  {
+    name: 'PgBouncer',
+    why: 'the store on PostgreSQL is tested behind a real one',
+    find: () => onPath('pgbouncer') ?? ['/usr/sbin/pgbouncer'].find((file) => existsSync(file)),
+    package: 'pgbouncer',
+    byHand: 'Debian and Ubuntu: apt-get install pgbouncer; macOS: brew install pgbouncer',
+    required: false,
+    without: 'the tests behind PgBouncer failed',
+  },
 ];
 
 const say = (line) => console.log(`machine: ${line}`);

@@ -19,8 +19,8 @@ const programOf = (name: string): string => {
   );
 };
 
-/** PostgreSQL refuses to run as root. */
-const userOf = (): { uid?: number; gid?: number } => {
+/** Returns a user for a program that refuses to run as root. */
+export const unprivileged = (): { uid?: number; gid?: number } => {
   if (process.getuid?.() !== 0) return {};
   const id = (kind: string): number => Number(execFileSync('id', [kind, 'postgres'], { encoding: 'utf8' }));
   return { uid: id('-u'), gid: id('-g') };
@@ -46,7 +46,7 @@ export interface PostgresServerOptions {
  */
 export class PostgresServer implements AsyncDisposable {
   readonly host = LOOPBACK;
-  private readonly user = userOf();
+  private readonly user = unprivileged();
   private child: ChildProcess | undefined;
   private output = '';
 
