@@ -92,6 +92,8 @@ COMMIT`,
         if (isPermit && live.mine > 0) return { status: 'granted', validForMs: leaseMs, ...limit };
         if (live && !isPermit)
           return { status: 'taken', retryInMs: msOf(BigInt(live.leftUs)), heldAs: 'exclusive' };
+        // The lease was over before the transaction.
+        if (!live && of !== undefined) return { status: 'taken', retryInMs: 0 };
         if (!live)
           throw new StoreFailure(NO_NUMBER_OF_PERMITS, 'not-executed', { keyOnly: true, claimOnly: true });
         const { soonestUs } = live;

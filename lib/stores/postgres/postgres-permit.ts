@@ -81,6 +81,8 @@ SELECT kind, until - ${NOW} AS left_us, ${isMine} AS mine,
         const isPermit = live?.['kind'] === 'permit';
         if (live && !isPermit)
           return { status: 'taken', retryInMs: msOf(live['left_us']), heldAs: 'exclusive' };
+        // The lease was over before the transaction.
+        if (!live && of !== undefined) return { status: 'taken', retryInMs: 0 };
         if (!live)
           throw new StoreFailure(NO_NUMBER_OF_PERMITS, 'not-executed', { keyOnly: true, claimOnly: true });
         const limitBefore = Number(before?.['permits']);

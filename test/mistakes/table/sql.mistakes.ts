@@ -281,6 +281,20 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     },
   },
   {
+    name: 'a permit whose lease is over at once is taken for one without a number',
+    edits: {
+      mysql: [{ in: 'MysqlPermit.acquire', find: 'if (!live && of !== undefined)', replace: 'if (false)' }],
+      postgres: [
+        { in: 'PostgresPermit.acquire', find: 'if (!live && of !== undefined)', replace: 'if (false)' },
+      ],
+    },
+    async play(stage) {
+      const { permit } = (await stage.store()).kinds;
+      const acquiring = permit.acquire({ ...stage.permitClaim(1), leaseMs: 0.001 });
+      assert.equal(await acquiring.then(({ status }) => status, String), 'taken');
+    },
+  },
+  {
     name: 'a renewal waits for a row that others have locked, and delays the rest',
     edits: {
       mysql: [{ in: 'MysqlExclusive.extend', find: 'FOR UPDATE SKIP LOCKED', replace: '' }],
