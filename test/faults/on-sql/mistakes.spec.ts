@@ -2,11 +2,13 @@ import { AssertionError } from 'node:assert';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
 import { PostgresStore } from '../../../lib/stores/postgres/postgres.store.js';
+import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { SQL_MISTAKES, type SqlMistake } from '../../mistakes/table/sql.mistakes.js';
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { MysqlLab } from '../../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../../support/postgres/postgres-lab.js';
-import { SqlStage } from './sql-stage.js';
+import type { SqlLab } from '../../support/sql/sql-lab.js';
+import { SqlStage, type SqlStageOptions } from './sql-stage.js';
 
 const INTACT = { MysqlStore, PostgresStore };
 
@@ -15,8 +17,8 @@ type Library = typeof INTACT;
 interface Database {
   readonly name: keyof SqlMistake['edits'];
   readonly store: keyof Library;
-  start(): Promise<MysqlLab | PostgresLab>;
-  stage(lab: MysqlLab | PostgresLab, library: Library): SqlStage;
+  start(): Promise<SqlLab>;
+  make(library: Library, uri: string, options: SqlStageOptions): SqlStore;
 }
 
 const DATABASES: readonly Database[] = [
@@ -24,23 +26,18 @@ const DATABASES: readonly Database[] = [
     name: 'mysql',
     store: 'MysqlStore',
     start: () => MysqlLab.start(),
-    stage: (lab, library) =>
-      new SqlStage(lab, (options) => new library.MysqlStore({ uri: lab.server.uri, ...options })),
+    make: (library, uri, options) => new library.MysqlStore({ uri, ...options }),
   },
   {
     name: 'postgres',
     store: 'PostgresStore',
     start: () => PostgresLab.start(),
-    stage: (lab, library) =>
-      new SqlStage(
-        lab,
-        (options) => new library.PostgresStore({ connectionString: lab.server.uri, ...options }),
-      ),
+    make: (library, uri, options) => new library.PostgresStore({ connectionString: uri, ...options }),
   },
 ];
 
-describe.each(DATABASES)('in $store', ({ name, store, start, stage: stageOf }) => {
-  let lab: MysqlLab | PostgresLab;
+describe.each(DATABASES)('in $store', ({ name, store, start, make }) => {
+  let lab: SqlLab;
   beforeAll(async () => {
     lab = await start();
     return () => lab[Symbol.asyncDispose]();
@@ -52,7 +49,7 @@ describe.each(DATABASES)('in $store', ({ name, store, start, stage: stageOf }) =
   );
 
   const play = async (library: Library, mistake: Pick<SqlMistake, 'play'>): Promise<void> => {
-    await using stage = stageOf(lab, library);
+    await using stage = new SqlStage(lab, (options) => make(library, lab.server.uri, options));
     await mistake.play(stage);
   };
 

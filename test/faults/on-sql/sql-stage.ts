@@ -4,22 +4,7 @@ import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { until } from '../../support/async.js';
 import type { ForeignTransaction } from '../../support/foreign-transaction.js';
-
-/** Row of a statement, with its columns by name. */
-export type SqlRow = Readonly<Record<string, unknown>>;
-
-/** What a stage needs of the laboratory of a database. */
-export interface SqlLab {
-  query(statements: string): Promise<readonly SqlRow[]>;
-  /** A transaction of another user that has run a statement. It is rolled back in the end. */
-  transaction(statement: string): Promise<ForeignTransaction>;
-  /** Number of statements that wait for a row. */
-  blocked(): Promise<number>;
-  /** Statements for an acquire that are under way, with the connection of each. */
-  acquires(): Promise<readonly { readonly id: number }[]>;
-  /** Connections of the lock user. */
-  connections(): Promise<readonly number[]>;
-}
+import type { SqlLab } from '../../support/sql/sql-lab.js';
 
 export interface SqlStageOptions {
   readonly table?: string;

@@ -9,7 +9,7 @@ import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import { migrationOf } from '../../../lib/stores/mysql/mysql-migration.js';
 import { MysqlStore, type MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import { until } from '../../support/async.js';
-import { MysqlLab, newKey, type OpenMysqlLocks } from '../../support/mysql/mysql-lab.js';
+import { MysqlLab, newKey } from '../../support/mysql/mysql-lab.js';
 import { MysqlServer } from '../../support/mysql/mysql-server.js';
 import { refusedWith } from '../../support/refusal.js';
 
@@ -75,7 +75,7 @@ describe('an app on MySQL does not start', () => {
   });
 
   it('without the table, and the error has the statement to run', async () => {
-    const table = newKey('other').replace('-', '_');
+    const table = newKey('other');
     const { message } = await refusal({ uri: lab.server.uri, table });
     expect(message).toContain(`The database app has no table ${table}`);
     await lab.query(message.slice(message.indexOf('CREATE TABLE')));
@@ -83,7 +83,7 @@ describe('an app on MySQL does not start', () => {
   });
 
   it('with a table of another version, and the error has the statements to run', async () => {
-    const table = newKey('other').replace('-', '_');
+    const table = newKey('other');
     await lab.query(`CREATE TABLE ${table} (name INT) COMMENT 'nest-redis-lock 0'`);
     const { message } = await refusal({ uri: lab.server.uri, table });
     expect(message).toContain(`another version of the table ${table} ("nest-redis-lock 0")`);
@@ -117,7 +117,7 @@ describe('an app on MySQL does not start', () => {
   it.each(RIGHTS)('without the right %s', async (missing) => {
     const uri = await userWith(...RIGHTS.filter((right) => right !== missing));
     expect((await refusal({ uri })).message).toMatch(
-      new RegExp(`lacks rights. Run: GRANT ${missing} ON .app.\\..nest_lock. TO 'user-\\d+'@'%'`),
+      new RegExp(`lacks rights. Run: GRANT ${missing} ON .app.\\..nest_lock. TO 'user_\\d+'@'%'`),
     );
   });
 
@@ -182,7 +182,7 @@ describe('an app on MySQL starts', () => {
   );
 
   it("with migrate: 'on start', without the table", async () => {
-    const table = newKey('new').replace('-', '_');
+    const table = newKey('new');
     const app = await start(lab.store({ table, migrate: 'on start' }));
     expect(await app.get<LockService>(LockService).withLock('order', () => 'ran')).toBe('ran');
     await app.close();
@@ -192,7 +192,7 @@ describe('an app on MySQL starts', () => {
 
 describe('store.migrate()', () => {
   it('may be called twice, by eight processes at once, and while a transaction reads the table', async () => {
-    const table = newKey('new').replace('-', '_');
+    const table = newKey('new');
     const stores = Array.from({ length: 8 }, () => lab.store({ table }));
     await Promise.all(stores.map((store) => store.migrate()));
     await lab.query(`INSERT INTO ${table} (name) VALUES ('stays')`);
@@ -216,8 +216,8 @@ describe('the smallest user of MySQL', () => {
     expect([...one.log, ...two.log]).toEqual([]);
     const wait = { waitMs: 10_000 };
     for (const acquire of [
-      ({ locks }: OpenMysqlLocks, key: string) => locks.acquire(key, wait),
-      ({ locks }: OpenMysqlLocks, key: string) => locks.permits(key, { permits: 1 }).acquire(wait),
+      ({ locks }: typeof one, key: string) => locks.acquire(key, wait),
+      ({ locks }: typeof one, key: string) => locks.permits(key, { permits: 1 }).acquire(wait),
     ]) {
       const key = newKey();
       const lease = await acquire(one, key);

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { MysqlLab, newKey, NOW } from '../../support/mysql/mysql-lab.js';
+import { ACQUIRE, MysqlLab, newKey, NOW } from '../../support/mysql/mysql-lab.js';
 
 const ROUNDS = 30;
 const UNKNOWN = { code: 'LOCK_STORE_FAILED', outcome: 'unknown' };
@@ -30,8 +30,8 @@ const open = async (pooled = false, commandTimeoutMs = 2_000) => {
 };
 
 /** The connection in which an acquire waits for a row in the server. */
-const stuck = async (): Promise<number> =>
-  (await until(async () => (await lab.acquires())[0], { what: 'an acquire waits for a row' })).id;
+const stuck = (): Promise<number> =>
+  until(async () => (await lab.acquires())[0], { what: 'an acquire waits for a row' });
 
 const ended = (): Promise<unknown> =>
   until(async () => (await lab.acquires()).length === 0, { what: 'the acquire has ended' });
@@ -52,7 +52,7 @@ describe('an acquire that waits for a row in the server leaves no hold', () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const foreign = await lab.foreignTransaction(key);
       const acquiring = locks.tryAcquire(key).catch((error: unknown) => error);
-      await fault(await stuck(), () => proxy.find('bell =').forEach((connection) => connection.cut()));
+      await fault(await stuck(), () => proxy.find(ACQUIRE).forEach((connection) => connection.cut()));
       expect(await acquiring).toMatchObject(UNKNOWN);
       // The undo has ended the statement, or else the row would now become a hold.
       await until(async () => (await lab.acquires()).length === 0, { timeoutMs: 600 });
@@ -124,7 +124,7 @@ describe('an acquire whose connection is cut', () => {
     const startedAt = performance.now();
     const acquiring = locks.tryAcquire(key, { leaseMs: 1_200 }).catch((error: unknown) => error);
     await stuck();
-    for (const connection of proxy.find('bell =')) connection.cut();
+    for (const connection of proxy.find(ACQUIRE)) connection.cut();
     expect(await acquiring).toMatchObject(UNKNOWN);
     await foreign[Symbol.asyncDispose]();
     await until(() => lab.isHeld(key), { what: 'the acquire was executed nevertheless' });

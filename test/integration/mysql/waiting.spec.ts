@@ -73,7 +73,7 @@ describe('a waiter', () => {
     const timedOut = waiter.locks.acquire(key, { waitMs: 300 }).catch((error: unknown) => error);
     await lab.waiting(key);
     expect(await timedOut).toMatchObject({ code: 'LOCK_TAKEN' });
-    await until(async () => (await lab.queueLength(key)) === 0, { what: 'it has left' });
+    await lab.waiting(key, 0);
 
     for (let round = 0; round < 20; round += 1) {
       const abort = new AbortController();
@@ -85,7 +85,7 @@ describe('a waiter', () => {
       expect(await waiting).toMatchObject({ code: 'LOCK_ABORTED' });
       // The request that was under way has its reply before this one.
       await waiter.locks.inspect(key);
-      await until(async () => (await lab.queueLength(key)) === 0, { what: 'it has left' });
+      await lab.waiting(key, 0);
     }
   });
 

@@ -19,15 +19,11 @@ beforeAll(async () => {
 afterEach(() => lab.reset());
 
 /** Resolves with the connection in which an acquire waits for a row in the server. */
-const stuck = async (): Promise<number> => {
-  await until(async () => (await lab.backends(ACQUIRE, 'active')).length > 0, {
-    what: 'an acquire waits for a row',
-  });
-  return (await lab.backends(ACQUIRE, 'active'))[0]!;
-};
+const stuck = (): Promise<number> =>
+  until(async () => (await lab.acquires())[0], { what: 'an acquire waits for a row' });
 
 const noneUnderWay = (): Promise<true> =>
-  until(async () => (await lab.backends(ACQUIRE, 'active')).length === 0, {
+  until(async () => (await lab.acquires()).length === 0, {
     what: 'no acquire is under way',
   });
 

@@ -48,7 +48,7 @@ describe('an acquire whose connection is cut', () => {
     const foreign = await lab.foreignTransaction(key);
     const startedAt = performance.now();
     const acquiring = locks.tryAcquire(key, { leaseMs: 1_200 }).catch((error: unknown) => error);
-    await until(async () => (await lab.backends(ACQUIRE, 'active')).length > 0);
+    await until(async () => (await lab.acquires()).length > 0);
     for (const connection of proxy.find(ACQUIRE)) connection.cut();
     expect(await acquiring).toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'unknown' });
     await foreign[Symbol.asyncDispose]();
@@ -68,8 +68,7 @@ describe('an acquire whose statement an operator cancels', () => {
     await locks.withLock(key, () => undefined);
     await using _foreign = await lab.foreignTransaction(key);
     const acquiring = locks.tryAcquire(key).catch((error: unknown) => error);
-    await until(async () => (await lab.backends(ACQUIRE, 'active')).length > 0);
-    const [pid] = await lab.backends(ACQUIRE, 'active');
+    const pid = await until(async () => (await lab.acquires())[0]);
     await lab.query(`SELECT pg_cancel_backend(${pid})`);
     expect(await acquiring).toMatchObject({ outcome: 'not-executed' });
     expect(locks.usage.undoing).toBe(0);

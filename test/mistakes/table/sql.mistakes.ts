@@ -351,7 +351,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       await exclusive.release(next, { uncertain }).catch(() => undefined);
       const left = await stage.lab.connections();
       await foreign[Symbol.asyncDispose]();
-      assert.ok(!left.includes(request!.id));
+      assert.ok(!left.includes(request!));
     },
   },
   {

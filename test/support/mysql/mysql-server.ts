@@ -96,8 +96,8 @@ export class MysqlServer implements AsyncDisposable {
     }
   }
 
-  adminConnection(): Promise<Connection> {
-    return createConnection({ socketPath: this.socket, user: 'root', multipleStatements: true });
+  adminConnection(database = 'mysql'): Promise<Connection> {
+    return createConnection({ socketPath: this.socket, user: 'root', database, multipleStatements: true });
   }
 
   /** Sends a signal. Resolves when the process is gone, or has stopped. The data stays for `restart`. */

@@ -1,0 +1,175 @@
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/lock-events.js';
+import { LockService } from '../../../lib/lock.service.js';
+import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
+import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
+import { until } from '../async.js';
+import type { ForeignTransaction } from '../foreign-transaction.js';
+import { TcpProxy } from '../tcp-proxy.js';
+
+export type SqlLocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
+
+/** A lock service on a store, with what it has logged. */
+export interface OpenSqlLocks extends AsyncDisposable {
+  readonly locks: LockService;
+  readonly manager: LockManager;
+  readonly log: readonly string[];
+  readonly lost: readonly LockEvents['lost'][];
+}
+
+/** Makes a lock service on a store, with the checks and defaults of `LockModule`. */
+export const openSqlLocks = (store: SqlStore, options: SqlLocksOptions = {}): OpenSqlLocks => {
+  const { settings } = resolveOptions({ shutdownGraceMs: 0, ...options, store });
+  const log: string[] = [];
+  const say = (line: string) => void log.push(line);
+  const manager = new LockManager(store, settings, { log: say, warn: say });
+  const locks = new LockService(manager, undefined);
+  const lost: LockEvents['lost'][] = [];
+  locks.on('lost', (event) => void lost.push(event));
+  return { locks, manager, log, lost, [Symbol.asyncDispose]: () => manager.close() };
+};
+
+let keys = 0;
+
+/** Returns a key that no other test of this file uses. It can name a table or a user, too. */
+export const newKey = (name = 'key'): string => `${name}_${(keys += 1)}`;
+
+/** Name of a key in the table, with the default prefix. */
+export const rowName = (key: string): string => `lock:${key}`;
+
+/** Row of a statement, with its columns by name. */
+export type SqlRow = Readonly<Record<string, unknown>>;
+
+interface AdminConnection {
+  query(statements: string): Promise<unknown>;
+  end(): Promise<void>;
+}
+
+export interface SqlServer {
+  readonly host: string;
+  readonly port: number;
+  /** Address of the database for the lock user. */
+  readonly uri: string;
+  adminConnection(database: string): Promise<AdminConnection>;
+  stop(): Promise<void>;
+}
+
+/** One database server with the table of the locks. What was opened through it ends with it. */
+export abstract class SqlLab<
+  Server extends SqlServer = SqlServer,
+  Options extends object = object,
+> implements AsyncDisposable {
+  private readonly opened: AsyncDisposable[] = [];
+
+  /** @param now the server's clock, as the store reads it */
+  protected constructor(
+    readonly server: Server,
+    private readonly now: string,
+  ) {}
+
+  /** Makes a store. Default of its options: the address of the server. */
+  protected abstract make(options?: Options): SqlStore;
+
+  /** Runs statements as the administrator in the database of the locks, and resolves with the rows of the last one. */
+  abstract query(statements: string): Promise<readonly SqlRow[]>;
+
+  /** Connections of the lock user. */
+  abstract connections(): Promise<readonly number[]>;
+
+  /** Connections in which an acquire of an exclusive lock is under way. */
+  abstract acquires(): Promise<readonly number[]>;
+
+  /** Number of statements that wait for a row that another transaction has locked. */
+  abstract blocked(): Promise<number>;
+
+  /** A store as another process would have it. */
+  store(options?: Options): SqlStore {
+    const store = this.make(options);
+    this.track({ [Symbol.asyncDispose]: () => store.close() });
+    return store;
+  }
+
+  /** A lock service as another process would have it. */
+  open(options?: SqlLocksOptions, storeOptions?: Options): OpenSqlLocks {
+    return this.track(openSqlLocks(this.make(storeOptions), options));
+  }
+
+  async proxy(): Promise<TcpProxy> {
+    return this.track(await TcpProxy.start(this.server));
+  }
+
+  /** Address of the lock user behind a proxy. */
+  uriThrough(proxy: TcpProxy): string {
+    const { uri, host, port } = this.server;
+    return uri.replace(`@${host}:${port}/`, `@${proxy.host}:${proxy.port}/`);
+  }
+
+  /** Whether a lock of the key is held. */
+  async isHeld(key: string): Promise<boolean> {
+    return (await this.holds(`name = '${rowName(key)}'`)).length > 0;
+  }
+
+  /** Resolves when this number of processes waits for a key. */
+  async waiting(key: string, processes = 1): Promise<void> {
+    const queueLength = async (): Promise<number> => {
+      const [row] = await this.query(
+        `SELECT length(queue) AS n FROM nest_lock WHERE name = '${rowName(key)}' AND member = ''`,
+      );
+      return Number(row?.['n'] ?? 0) / ',0123456789ab'.length;
+    };
+    await until(async () => (await queueLength()) === processes, {
+      what: `${processes} processes wait for ${key}`,
+    });
+  }
+
+  /** Resolves when the services and the table keep nothing. */
+  async nothingLeft(...services: readonly OpenSqlLocks[]): Promise<void> {
+    for (const { locks } of services) {
+      await until(() => Object.values(locks.usage).every((size) => size === 0), {
+        what: 'the service keeps nothing',
+      });
+    }
+    await until(async () => (await this.holds()).length === 0, { what: 'no lock is held' });
+  }
+
+  /** A transaction of another user that has run a statement. It is rolled back in the end. */
+  async transaction(statement: string): Promise<ForeignTransaction> {
+    const connection = await this.server.adminConnection('app');
+    await connection.query(`BEGIN; ${statement}`);
+    return this.track({
+      query: (further) => connection.query(further),
+      [Symbol.asyncDispose]: () => connection.end().catch(() => undefined),
+    });
+  }
+
+  /** A transaction of another user, which has the rows of keys locked until it ends. */
+  foreignTransaction(...locked: readonly string[]): Promise<ForeignTransaction> {
+    const names = locked.map((key) => `'${rowName(key)}'`).join(', ');
+    return this.transaction(`SELECT * FROM nest_lock WHERE name IN (${names}) FOR UPDATE`);
+  }
+
+  /** Ends `one` with the test. */
+  track<T extends AsyncDisposable>(one: T): T {
+    this.opened.push(one);
+    return one;
+  }
+
+  /** Ends what the last test opened, newest first, and empties the table. */
+  async reset(): Promise<void> {
+    await this.closeAll();
+    await this.query('DELETE FROM nest_lock');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.closeAll();
+    await this.server.stop();
+  }
+
+  protected async closeAll(): Promise<void> {
+    for (const one of this.opened.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  }
+
+  private holds(where = 'true'): Promise<readonly SqlRow[]> {
+    return this.query(`SELECT name FROM nest_lock WHERE owner <> '' AND until > ${this.now} AND ${where}`);
+  }
+}
