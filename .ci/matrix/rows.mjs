@@ -22,7 +22,12 @@ const onDatabase = (name, what, source, except) => ({
   name,
   what,
   provide: () => databaseServer(name, source),
-  suites: ['test/contract/on-redis/contract.spec.ts', 'test/property/seam', 'test/integration/mysql'],
+  suites: [
+    'test/contract/on-redis/contract.spec.ts',
+    'test/property/seam',
+    'test/integration/mysql',
+    'test/integration/sql',
+  ],
   short: ['test/contract/on-redis/contract.spec.ts'],
   except,
 });

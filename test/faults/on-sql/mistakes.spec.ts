@@ -7,8 +7,8 @@ import { SQL_MISTAKES, type SqlMistake } from '../../mistakes/table/sql.mistakes
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { MysqlLab } from '../../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../../support/postgres/postgres-lab.js';
-import type { SqlLab } from '../../support/sql/sql-lab.js';
-import { SqlStage, type SqlStageOptions } from './sql-stage.js';
+import type { SqlLab, SqlStoreOptions } from '../../support/sql/sql-lab.js';
+import { SqlStage } from './sql-stage.js';
 
 const INTACT = { MysqlStore, PostgresStore };
 
@@ -18,7 +18,7 @@ interface Database {
   readonly name: keyof SqlMistake['edits'];
   readonly store: keyof Library;
   start(): Promise<SqlLab>;
-  make(library: Library, uri: string, options: SqlStageOptions): SqlStore;
+  make(library: Library, uri: string, options: SqlStoreOptions): SqlStore;
 }
 
 const DATABASES: readonly Database[] = [

@@ -4,14 +4,7 @@ import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { until } from '../../support/async.js';
 import type { ForeignTransaction } from '../../support/foreign-transaction.js';
-import type { SqlLab } from '../../support/sql/sql-lab.js';
-
-export interface SqlStageOptions {
-  readonly table?: string;
-  readonly migrate?: 'on start';
-  readonly lanes?: number;
-  readonly commandTimeoutMs?: number;
-}
+import type { SqlLab, SqlStoreOptions } from '../../support/sql/sql-lab.js';
 
 const LEASE_MS = 30_000;
 
@@ -27,11 +20,11 @@ export class SqlStage implements AsyncDisposable {
   /** @param make creates a store of the library */
   constructor(
     readonly lab: SqlLab,
-    private readonly make: (options: SqlStageOptions) => SqlStore,
+    private readonly make: (options: SqlStoreOptions) => SqlStore,
   ) {}
 
   /** Opens a store as another process would have it. */
-  async store(options: SqlStageOptions = {}): Promise<SqlStore> {
+  async store(options: SqlStoreOptions = {}): Promise<SqlStore> {
     const store = this.make(options);
     this.opened.push({ [Symbol.asyncDispose]: () => store.close() });
     const nothing = (): void => undefined;

@@ -2,12 +2,16 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import type { LockEvents } from '../../../lib/core/lock-events.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
+import type { MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { until } from '../async.js';
 import type { ForeignTransaction } from '../foreign-transaction.js';
 import { TcpProxy } from '../tcp-proxy.js';
 
 export type SqlLocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
+
+/** Options that the stores on all databases have. */
+export type SqlStoreOptions = Omit<MysqlStoreOptions, 'uri' | 'options'>;
 
 /** A lock service on a store, with what it has logged. */
 export interface OpenSqlLocks extends AsyncDisposable {
@@ -57,7 +61,7 @@ export interface SqlServer {
 /** One database server with the table of the locks. What was opened through it ends with it. */
 export abstract class SqlLab<
   Server extends SqlServer = SqlServer,
-  Options extends object = object,
+  Options extends SqlStoreOptions = SqlStoreOptions,
 > implements AsyncDisposable {
   private readonly opened: AsyncDisposable[] = [];
 
