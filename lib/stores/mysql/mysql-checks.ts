@@ -97,9 +97,7 @@ export const checkRights = async (run: RunStatement, name: string): Promise<void
       await run({ sql: statement, read: nothing });
     } catch (failure) {
       const errno = errnoOf(failure);
-      if (READ_ONLY.has(errno)) {
-        readOnly(failure);
-      }
+      if (READ_ONLY.has(errno)) readOnly(failure);
       if (!NO_RIGHT.has(errno)) throw failure;
       missing.push(right);
     }

@@ -44,6 +44,20 @@ describe('an exclusive lock and a permit of one key', () => {
   });
 });
 
+it('a server that ends connections with their transactions keeps those of the store open', async () => {
+  await lab.query("SET GLOBAL completion_type = 'RELEASE'");
+  try {
+    const { locks } = lab.open({}, { lanes: 1 });
+    const permits = locks.permits(newKey(), { permits: 1 });
+    await permits.withPermit(() => undefined);
+    const before = await lab.connections();
+    await permits.withPermit(() => undefined);
+    expect(await lab.connections()).toEqual(expect.arrayContaining([...before]));
+  } finally {
+    await lab.query('SET GLOBAL completion_type = DEFAULT');
+  }
+});
+
 describe('the sweep', () => {
   const settings = { table: 'nest_lock', runtime: systemRuntime(), pooled: true, timeoutMs: 2_000 };
 

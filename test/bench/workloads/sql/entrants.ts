@@ -52,6 +52,10 @@ export const contendersOf = (store: string, subject: string, ofConnections: read
   };
 };
 
+/** Names of the locks that end with their connection, for the page. */
+export const byConnection = ({ ofConnections }: Entrants): string =>
+  ofConnections.map(({ name }) => `\`${name}\``).join(' and ');
+
 /** Returns processes of a contender, on Redis or on the database. */
 export const workersOf = (
   { crew, server }: Bench,

@@ -4,7 +4,7 @@ import { emptyRow, ownViolations } from '../../measure/compare.js';
 import { runRound } from '../../measure/round.js';
 import type { SubjectWorker } from '../../processes/subject-worker.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
-import { REDIS, workersOf, type Entrants } from './entrants.js';
+import { byConnection, REDIS, workersOf, type Entrants } from './entrants.js';
 
 const CALLERS = [1, 100];
 const WARM_UP_MS = 1_500;
@@ -24,9 +24,7 @@ export const sqlFree = (entrants: Entrants): Workload => ({
   shows:
     `How many locks a second one process acquires and releases. ${entrants.shows} All have 10 connections, unless the name says ` +
     'otherwise. ShedLock is measured by its statements, sent from Node.',
-  doesNotShow:
-    `${entrants.doesNotShow} A network in between. What is lost when a connection ends: the locks below ShedLock commit nothing ` +
-    'here, and a crash ends them at once.',
+  doesNotShow: `${entrants.doesNotShow} ${byConnection(entrants)} commit nothing here, and a crash ends their locks at once.`,
   charts: [
     {
       kind: 'bars',

@@ -4,7 +4,7 @@ import { compare, ownViolations } from '../../measure/compare.js';
 import { percentile } from '../../measure/statistics.js';
 import { runTogether, type Together } from '../../measure/together.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
-import { REDIS, workersOf, type Entrants } from './entrants.js';
+import { byConnection, REDIS, workersOf, type Entrants } from './entrants.js';
 
 const PROCESSES = 2;
 const CALLERS = [1, 10];
@@ -43,7 +43,7 @@ export const sqlHot = (entrants: Entrants): Workload => ({
     'How long a key stays free between a holder and a waiter in the other process, and how evenly callers get it. ' +
     'The statements of waiting callers count, too.',
   doesNotShow:
-    `Waiters without an end of their patience on more connections: ${entrants.ofConnections.map(({ name }) => `\`${name}\``).join(' and ')} ` +
+    `Waiters without an end of their patience on more connections: ${byConnection(entrants)} ` +
     'need one for each waiter, the store does not. ShedLock does not wait, so it has no row.',
   charts: [
     {

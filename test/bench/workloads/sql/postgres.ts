@@ -11,7 +11,7 @@ export const POSTGRES: Entrants = {
     'The database is a real PostgreSQL on a disk, and commits wait for that disk (`synchronous_commit = on`), except that of a ' +
     'release of PostgresStore. PostgresStore and ShedLock commit twice for each lock, with prepared statements. The server counts ' +
     'statements with `pg_stat_statements`.',
-  doesNotShow: 'A pooler, and a synchronous standby, for which each commit waits longer.',
+  doesNotShow: 'A pooler, a synchronous standby, and a network in between: they make each commit slower.',
   targets: { ofShedLock: 1, rate: 5_000, handOverMs: 3 },
   async start() {
     const server = await PostgresServer.start({

@@ -1,13 +1,12 @@
 import { tmpdir } from 'node:os';
 import type { RowDataPacket } from 'mysql2/promise';
-import type { ForeignTransaction } from '../../../support/foreign-transaction.js';
 import { MysqlLab, NOW } from '../../../support/mysql/mysql-lab.js';
 import type { MysqlServer } from '../../../support/mysql/mysql-server.js';
-import type { Database, Probe, Row } from '../database.js';
-import { AdminLine, type AdminConnection } from './admin-line.js';
+import type { Database } from '../database.js';
+import type { AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';
+import { LabDatabase } from './lab-database.js';
 import { mysqlRequests } from './requests.js';
-import { served } from './served.js';
 
 const MAX_CONNECTIONS = 151;
 /** The least that the server accepts: the workers have more. */
@@ -28,16 +27,10 @@ const connect = async (server: MysqlServer): Promise<AdminConnection> => {
 };
 
 /** A MariaDB server, as faults know it. Each commit waits for its flush. */
-export class MysqlDatabase implements Database {
+export class MysqlDatabase extends LabDatabase<MysqlServer> implements Database {
   readonly shape = 'mysql';
   readonly requests = mysqlRequests();
   readonly subscribes = 'AS rang';
-  private readonly admin = new AdminLine(() => connect(this.lab.server));
-
-  private constructor(
-    private readonly lab: MysqlLab,
-    private readonly equipment: Equipment,
-  ) {}
 
   static async start(equipment: Equipment): Promise<MysqlDatabase> {
     const { environment: env, clock } = equipment;
@@ -48,19 +41,7 @@ export class MysqlDatabase implements Database {
       env,
       started: (pid) => clock?.serves(pid),
     });
-    return new MysqlDatabase(lab, equipment);
-  }
-
-  get target() {
-    return this.lab.server;
-  }
-
-  get isRunning(): boolean {
-    return this.lab.server.isRunning;
-  }
-
-  get disk() {
-    return this.equipment.disk;
+    return new MysqlDatabase(lab, equipment, () => connect(lab.server));
   }
 
   kill(): Promise<void> {
@@ -77,27 +58,6 @@ export class MysqlDatabase implements Database {
 
   goOn(): Promise<void> {
     return this.lab.server.kill('SIGCONT');
-  }
-
-  startAgain(): Promise<void> {
-    return this.lab.server.restart();
-  }
-
-  served(): Promise<void> {
-    return served(this, 'MySQL');
-  }
-
-  query(statements: string): Promise<readonly Row[]> {
-    return this.admin.query(statements);
-  }
-
-  transaction(statement: string): Promise<ForeignTransaction> {
-    return this.lab.transaction(statement);
-  }
-
-  async probe(): Promise<Probe> {
-    const { query, close } = await connect(this.lab.server);
-    return { ask: async () => void (await query('SELECT 1')), close };
   }
 
   async connections(): Promise<readonly number[]> {
@@ -129,16 +89,6 @@ export class MysqlDatabase implements Database {
 WHERE owner <> '' AND until > ${NOW}`,
     );
     return rows.map(({ name, owner }) => ({ key: String(name), owner: String(owner) }));
-  }
-
-  jump(ms: number): void {
-    this.equipment.jump(ms);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.admin.close();
-    await this.lab[Symbol.asyncDispose]();
-    this.equipment.cleanUp();
   }
 
   /** The error of a connection that has ended meanwhile is welcome. */

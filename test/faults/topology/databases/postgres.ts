@@ -1,13 +1,12 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { until } from '../../../support/async.js';
-import type { ForeignTransaction } from '../../../support/foreign-transaction.js';
 import { NOW, PostgresLab } from '../../../support/postgres/postgres-lab.js';
 import type { PostgresServer } from '../../../support/postgres/postgres-server.js';
-import type { Database, Probe, Row } from '../database.js';
-import { AdminLine, type AdminConnection } from './admin-line.js';
+import type { Database, Row } from '../database.js';
+import type { AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';
+import { LabDatabase } from './lab-database.js';
 import { postgresRequests } from './requests.js';
-import { served } from './served.js';
 
 const connect = async (server: PostgresServer): Promise<AdminConnection> => {
   const client = await server.adminConnection('app');
@@ -44,17 +43,18 @@ const signal = (pid: number, name: NodeJS.Signals): void => {
 };
 
 /** A PostgreSQL server, as faults know it. It has one process for each connection. */
-export class PostgresDatabase implements Database {
+export class PostgresDatabase extends LabDatabase<PostgresServer> implements Database {
   readonly shape = 'postgres';
   readonly requests = postgresRequests();
   readonly subscribes = 'LISTEN';
-  private readonly admin = new AdminLine(() => connect(this.lab.server));
 
   private constructor(
-    private readonly lab: PostgresLab,
-    private readonly equipment: Equipment,
+    lab: PostgresLab,
+    equipment: Equipment,
     private readonly pidOf: () => number,
-  ) {}
+  ) {
+    super(lab, equipment, () => connect(lab.server));
+  }
 
   static async start(equipment: Equipment): Promise<PostgresDatabase> {
     let last = 0;
@@ -64,18 +64,6 @@ export class PostgresDatabase implements Database {
     };
     const lab = await PostgresLab.start({ env: equipment.environment, started });
     return new PostgresDatabase(lab, equipment, () => last);
-  }
-
-  get target() {
-    return this.lab.server;
-  }
-
-  get isRunning(): boolean {
-    return this.lab.server.isRunning;
-  }
-
-  get disk() {
-    return this.equipment.disk;
   }
 
   /** The first process is stopped first, so that it starts no further one. */
@@ -100,27 +88,6 @@ export class PostgresDatabase implements Database {
   async goOn(): Promise<void> {
     for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGCONT');
     await this.lab.server.kill('SIGCONT');
-  }
-
-  startAgain(): Promise<void> {
-    return this.lab.server.restart();
-  }
-
-  served(): Promise<void> {
-    return served(this, 'PostgreSQL');
-  }
-
-  query(statements: string): Promise<readonly Row[]> {
-    return this.admin.query(statements);
-  }
-
-  transaction(statement: string): Promise<ForeignTransaction> {
-    return this.lab.transaction(statement);
-  }
-
-  async probe(): Promise<Probe> {
-    const { query, close } = await connect(this.lab.server);
-    return { ask: async () => void (await query('SELECT 1')), close };
   }
 
   async connections(): Promise<readonly number[]> {
@@ -148,15 +115,5 @@ export class PostgresDatabase implements Database {
   async holds(): Promise<readonly { readonly key: string; readonly owner: string }[]> {
     const rows = await this.query(`SELECT name, owner FROM nest_lock WHERE owner <> '' AND until > ${NOW}`);
     return rows.map(({ name, owner }) => ({ key: String(name), owner: String(owner) }));
-  }
-
-  jump(ms: number): void {
-    this.equipment.jump(ms);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.admin.close();
-    await this.lab[Symbol.asyncDispose]();
-    this.equipment.cleanUp();
   }
 }
