@@ -30,7 +30,9 @@ const factsOf = async (run: RunStatement, { table, schema }: TablePlace): Promis
 current_setting('server_encoding') AS encoding, found.id,
 (SELECT relkind IN ('r', 'p') AND relpersistence = 'p' FROM pg_class WHERE oid = found.id) AS lasting, obj_description(found.id, 'pg_class') AS comment,
 has_table_privilege(found.id, 'SELECT') AS "SELECT", has_table_privilege(found.id, 'INSERT') AS "INSERT",
-has_table_privilege(found.id, 'UPDATE') AS "UPDATE", has_table_privilege(found.id, 'DELETE') AS "DELETE"
+has_table_privilege(found.id, 'UPDATE') AS "UPDATE", has_table_privilege(found.id, 'DELETE') AS "DELETE",
+(SELECT string_agg(nspname, ', ') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
+WHERE relname = ${bytes(table)}::text AND nspname = ANY (current_schemas(false))) AS schemas
 FROM (SELECT to_regclass(${bytes(quoted(table, schema))}::text)::oid AS id) found`,
     read: (reply) => rowsOf(reply)[0]!,
   });
@@ -102,6 +104,11 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
   if (facts['id'] === null)
     refuse(
       `The database ${db} has no table ${name}. As a role that may create tables, call store.migrate() or run: ${migration}`,
+    );
+  // Connections that are open keep the table that was the first when they prepared their statements.
+  if (place.schema === undefined && facts['schemas']?.includes(', '))
+    refuse(
+      `Several schemas of the search path have a table ${name}: ${facts['schemas']}. Set the option schema, to the same one in all apps.`,
     );
   if (comment !== VERSION)
     refuse(

@@ -98,6 +98,22 @@ describe('PostgresStore does not open', () => {
     expect(await refusal({ table })).toContain('a crash would empty it');
   });
 
+  it('with a table in two schemas of the search path: two apps could use different ones', async () => {
+    const table = newKey('twice');
+    const make = migrationOf(table);
+    await lab.query(`${make}; CREATE SCHEMA other; ${migrationOf(table, 'other')}`);
+    await lab.query(
+      `GRANT USAGE ON SCHEMA other TO app; ALTER TABLE ${table} OWNER TO app; ALTER TABLE other.${table} OWNER TO app`,
+    );
+    await lab.query('ALTER ROLE app SET search_path = other, public');
+    try {
+      expect(await refusal({ table })).toMatch(/other, public|public, other/);
+      await lab.store({ table, schema: 'public' }).open(storeHost());
+    } finally {
+      await lab.query('ALTER ROLE app RESET search_path');
+    }
+  });
+
   it('with a table of another version', async () => {
     const table = newKey('other');
     await lab.query(`CREATE TABLE ${table} (name int); COMMENT ON TABLE ${table} IS 'nest-redis-lock 0'`);
