@@ -32,14 +32,14 @@ const withoutStartingServices = (work) =>
   );
 
 /** Returns a description of what `installWithApt` does to the machine. */
-export const APT_DOES = (name) =>
-  `apt-get update, then apt-get install -y --no-install-recommends ${name}; ${POLICY} keeps its service from starting meanwhile`;
+export const APT_DOES = (...names) =>
+  `apt-get update, then apt-get install -y --no-install-recommends ${names.join(' ')}; ${POLICY} keeps its service from starting meanwhile`;
 
-export const installWithApt = (name) => {
+export const installWithApt = (...names) => {
   const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
   const patient = ['-o', 'DPkg::Lock::Timeout=300', '-qq'];
   capture('apt-get', [...patient, 'update'], options);
   withoutStartingServices(() =>
-    capture('apt-get', [...patient, 'install', '-y', '--no-install-recommends', name], options),
+    capture('apt-get', [...patient, 'install', '-y', '--no-install-recommends', ...names], options),
   );
 };

@@ -3,7 +3,8 @@
 // to do by hand. `npm run setup` runs it, and so does `npm test` before it begins. Plain Node: it runs before anything
 // is installed.
 //
-//   node .ci/machine.mjs               installs what is missing, with apt-get and as root; elsewhere prints what to do
+//   node .ci/machine.mjs               installs what is missing, with apt-get and as root, or fetches it with Maven;
+//                                      elsewhere prints what to do
 //   node .ci/machine.mjs --dry-run     only prints it
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,13 @@ import { fileURLToPath } from 'node:url';
 import { APT_DOES, installWithApt, mayInstall } from './apt.mjs';
 import { exclusively } from './exclusive.mjs';
 import { onPath, postgresProgram } from './process.mjs';
+import {
+  canFetchZooKeeper,
+  fetchZooKeeper,
+  ZOOKEEPER_FETCH,
+  ZOOKEEPER_PACKAGES,
+  zookeeperClassPath,
+} from './zookeeper.mjs';
 
 const findLibrary = (...path) =>
   ['/usr/lib', '/usr/lib64', '/usr/local/lib']
@@ -19,12 +27,27 @@ const findLibrary = (...path) =>
     .map((folder) => join(folder, ...path))
     .find((file) => existsSync(file));
 
+/** A way to provide what is missing: whether it is possible here, what that takes, and what it does. */
+const withApt = (...names) => ({
+  isPossible: mayInstall,
+  takes: 'Linux, apt-get and root',
+  does: APT_DOES(...names),
+  provide: () => installWithApt(...names),
+});
+
+const withMaven = {
+  isPossible: canFetchZooKeeper,
+  takes: 'Java and Maven',
+  does: ZOOKEEPER_FETCH,
+  provide: fetchZooKeeper,
+};
+
 const NEEDS = [
   {
     name: 'a Redis server',
     why: 'most tests run against a real one',
     find: () => onPath('redis-server', 'valkey-server'),
-    package: 'redis-server',
+    ways: [withApt('redis-server')],
     byHand:
       'install redis-server (Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis) or valkey-server, so that it is on the PATH',
     required: true,
@@ -34,7 +57,7 @@ const NEEDS = [
     name: 'MariaDB',
     why: 'the store on MySQL and fenceTransaction are tested on a real one',
     find: () => onPath('mariadbd') ?? ['/usr/sbin/mariadbd'].find((file) => existsSync(file)),
-    package: 'mariadb-server-core',
+    ways: [withApt('mariadb-server-core')],
     byHand:
       'install mariadbd, so that it is on the PATH (Debian and Ubuntu: apt-get install mariadb-server-core)',
     required: false,
@@ -44,7 +67,7 @@ const NEEDS = [
     name: 'libfaketime',
     why: 'test/faults sets the clock of its Redis servers with it',
     find: () => findLibrary('faketime', 'libfaketime.so.1'),
-    package: 'libfaketime',
+    ways: [withApt('libfaketime')],
     byHand: 'Debian and Ubuntu: apt-get install libfaketime',
     required: false,
     without: 'the tests that set the clock of a server failed',
@@ -53,7 +76,7 @@ const NEEDS = [
     name: 'PostgreSQL',
     why: 'the store on PostgreSQL and fenceTransaction are tested on a real one',
     find: () => postgresProgram('postgres'),
-    package: 'postgresql',
+    ways: [withApt('postgresql')],
     byHand: 'Debian and Ubuntu: apt-get install postgresql; macOS: brew install postgresql',
     required: false,
     without: 'the tests on PostgreSQL failed',
@@ -62,25 +85,39 @@ const NEEDS = [
     name: 'PgBouncer',
     why: 'the store on PostgreSQL is tested behind a real one',
     find: () => onPath('pgbouncer') ?? ['/usr/sbin/pgbouncer'].find((file) => existsSync(file)),
-    package: 'pgbouncer',
+    ways: [withApt('pgbouncer')],
     byHand: 'Debian and Ubuntu: apt-get install pgbouncer; macOS: brew install pgbouncer',
     required: false,
     without: 'the tests behind PgBouncer failed',
+  },
+  {
+    name: 'ZooKeeper',
+    why: 'the store on ZooKeeper is tested on a real one',
+    find: () => (onPath('java') ? zookeeperClassPath() : undefined),
+    ways: [withMaven, withApt(...ZOOKEEPER_PACKAGES)],
+    byHand: `install Java and Maven and run npm run setup again (Debian and Ubuntu, without Maven: apt-get install ${ZOOKEEPER_PACKAGES.join(' ')})`,
+    required: false,
+    without: 'the tests on ZooKeeper failed',
   },
 ];
 
 const say = (line) => console.log(`machine: ${line}`);
 
-const install = (need) => {
-  // Another command may have installed it while this one waited.
-  if (need.find()) return;
-  try {
-    installWithApt(need.package);
-  } catch (error) {
-    throw new Error(`${error.message}\n${error.output ?? ''}`.trimEnd(), { cause: error });
+/** Tries the ways in their order. Throws what went wrong with each, when none of them provides the need. */
+const install = (need, ways) => {
+  const failures = [];
+  for (const way of ways) {
+    // Another command may have installed it while this one waited.
+    if (need.find()) return;
+    try {
+      way.provide();
+      if (need.find()) return;
+      failures.push(`after ${way.does}, ${need.name} is not where it should be`);
+    } catch (error) {
+      failures.push(`${error.message}\n${error.output ?? ''}`.trimEnd());
+    }
   }
-  if (!need.find())
-    throw new Error(`apt-get installed ${need.package}, but ${need.name} is not where it should be`);
+  throw new Error(failures.join('\n'));
 };
 
 /** Prints in one line how a need is met. Resolves with whether it is met in the end. */
@@ -91,17 +128,20 @@ const provide = async (need, { dryRun }) => {
     return true;
   }
   const missing = `${need.name}: missing; ${need.why}`;
-  if (!mayInstall()) {
-    say(`${missing}; not installed (that takes Linux, apt-get and root); ${need.byHand}`);
+  const ways = need.ways.filter(({ isPossible }) => isPossible());
+  const does = ways.map((way) => way.does).join('; if that fails, ');
+  if (ways.length === 0) {
+    const takes = need.ways.map((way) => way.takes).join('; or ');
+    say(`${missing}; not installed (that takes ${takes}); ${need.byHand}`);
     return false;
   }
   if (dryRun) {
-    say(`${missing}; would be installed: ${APT_DOES(need.package)}`);
+    say(`${missing}; would be installed: ${does}`);
     return true;
   }
-  say(`${missing}; installing it: ${APT_DOES(need.package)}`);
+  say(`${missing}; installing it: ${does}`);
   try {
-    await exclusively(() => install(need));
+    await exclusively(() => install(need, ways));
     return true;
   } catch (error) {
     say(`${need.name}: ${error.message}; ${need.byHand}`);

@@ -1,6 +1,6 @@
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { node } from '../support/package/command.js';
 import { readManifest, repository } from '../support/package/pack.js';
@@ -51,6 +51,43 @@ describe('npm run setup', () => {
     expect(scripts['setup']).toBe('node .ci/machine.mjs');
     expect(scripts['test']).toBe('node .ci/test.mjs');
     expect(scripts['test:fast']).not.toMatch(/machine|--build/);
+  });
+});
+
+describe('the jars of ZooKeeper', () => {
+  let folder: string;
+
+  /** Fetches with a Maven that writes one jar and then ends. Returns where the jars are then. */
+  const fetchWith = async (exitCode: number): Promise<string> => {
+    const maven = `#!/bin/sh
+for arg in "$@"; do case $arg in -DoutputDirectory=*) : > "\${arg#*=}/zookeeper.jar";; esac; done
+exit ${exitCode}
+`;
+    await writeFile(join(folder, 'mvn'), maven);
+    await chmod(join(folder, 'mvn'), 0o755);
+    const script = `
+      const { fetchZooKeeper, zookeeperClassPath } = await import('./.ci/zookeeper.mjs');
+      try { fetchZooKeeper(); } catch (error) { console.log(error.message); }
+      console.log(zookeeperClassPath());`;
+    const options = { cwd: folder, env: { PATH: folder }, timeoutMs: 20_000 };
+    return (await node(['--input-type=module', '--eval', script], options)).stdout;
+  };
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-zookeeper-'));
+    guardFolder(folder);
+    const isSource = (path: string): boolean => basename(path) !== 'target';
+    await cp(join(repository, '.ci'), join(folder, '.ci'), { recursive: true, filter: isSource });
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  it('are found once Maven has fetched all of them', async () => {
+    const failed = await fetchWith(1);
+    expect(failed).toContain('mvn dependency:copy-dependencies in .ci/zookeeper failed with exit code 1');
+    expect(failed).not.toContain(folder);
+    const jars = (await fetchWith(0)).trim();
+    expect(dirname(dirname(jars))).toBe(join(folder, '.ci', 'zookeeper', 'target'));
+    expect(await readdir(dirname(jars))).toEqual(['zookeeper.jar']);
   });
 });
 
