@@ -1,7 +1,8 @@
 import { until } from '../async.js';
 import { freePort } from '../loopback.js';
 import type { MemberPorts } from './zookeeper-configuration.js';
-import { endedEarly, onFreePorts, ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper-server.js';
+import { endedEarly, onFreePorts } from './zookeeper-ports.js';
+import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper-server.js';
 
 const SIZE = 3;
 const MAJORITY = 2;

@@ -17,6 +17,7 @@ import {
   type Membership,
   type ZooKeeperServerOptions,
 } from './zookeeper-configuration.js';
+import { accepts, endedEarly, onFreePorts } from './zookeeper-ports.js';
 
 export type { ZooKeeperServerOptions } from './zookeeper-configuration.js';
 
@@ -26,39 +27,9 @@ export type ZooKeeperCommand =
 export type ZooKeeperMode = 'standalone' | 'leader' | 'follower';
 
 const START_TIMEOUT_MS = 30_000;
-const START_ATTEMPTS = 5;
 const COMMAND_TIMEOUT_MS = 5_000;
 /** A paused server accepts connections, and replies to nothing. */
 const LOOK_TIMEOUT_MS = 1_000;
-
-class PortTakenError extends Error {}
-
-/** Returns the error of a server that ended while it was starting. */
-export const endedEarly = (port: number, said: string): Error => {
-  const message = `the ZooKeeper server on port ${port} ended before it was ready:\n${said}`;
-  return /address already in use/i.test(said) ? new PortTakenError(message) : new Error(message);
-};
-
-/** Runs `start` again, with other ports, after another program took one of its ports. */
-export const onFreePorts = async <T>(start: () => Promise<T>): Promise<T> => {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await start();
-    } catch (error) {
-      if (!(error instanceof PortTakenError) || attempt === START_ATTEMPTS) throw error;
-    }
-  }
-};
-
-/** Resolves when a port accepts a connection; rejects when it does not. */
-const accepts = async (port: number): Promise<void> => {
-  const socket = connect({ host: LOOPBACK, port });
-  try {
-    await once(socket, 'connect');
-  } finally {
-    socket.destroy();
-  }
-};
 
 const programs = (): { readonly java: string; readonly classPath: string } => {
   const java = onPath('java');
