@@ -18,6 +18,8 @@ import { onPath, root } from './process.mjs';
 import { readTestReport } from './test-report.mjs';
 
 const JAVA_PROJECT = join(root, 'test', 'interop', 'java');
+/** The Java clients by the names of their files. */
+const NAMES = { redisson: 'Redisson' };
 const DOWNLOAD_LIMIT_MS = 5 * 60_000;
 /**
  * Tests that are left out of short runs and on clusters. Shares of the lock are measured for minutes, on a machine that
@@ -40,34 +42,39 @@ const OPTIONS = {
   report: { type: 'string' },
 };
 
-/** Returns the Redisson versions, the newest first, from test/support/redisson/redisson-build.ts. */
-const versions = () => {
-  const source = readFileSync(join(root, 'test', 'support', 'redisson', 'redisson-build.ts'), 'utf8');
-  return [...source.matchAll(/_REDISSON = '([\d.]+)'/g)].map(([, version]) => version);
+/** Returns the versions of a Java client, the newest first, from test/support/<client>/<client>-build.ts. */
+const versionsOf = (client) => {
+  const source = readFileSync(join(root, 'test', 'support', client, `${client}-build.ts`), 'utf8');
+  return [...source.matchAll(/_(?:REDISSON|CURATOR) = '([\d.]+)'/g)].map(([, version]) => version);
 };
 
 /** Downloads what the build with a version needs. Returns why that failed; undefined when all is there. */
-const download = (version) => {
+const download = (client, version) => {
+  const what = `${NAMES[client]} ${version}`;
+  const project = ['-f', `${client}.pom.xml`, `-D${client}.version=${version}`];
   const { status, error, stdout, stderr } = spawnSync(
     'mvn',
-    ['-B', '-q', '-ntp', `-Dredisson.version=${version}`, 'dependency:resolve-plugins', 'dependency:resolve'],
+    ['-B', '-q', '-ntp', ...project, 'dependency:resolve-plugins', 'dependency:resolve'],
     { cwd: JAVA_PROJECT, encoding: 'utf8', timeout: DOWNLOAD_LIMIT_MS, killSignal: 'SIGKILL' },
   );
   if (error?.code === 'ETIMEDOUT')
-    return `Maven could not download Redisson ${version} within ${DOWNLOAD_LIMIT_MS / 60_000} minutes`;
+    return `Maven could not download ${what} within ${DOWNLOAD_LIMIT_MS / 60_000} minutes`;
   if (error) throw error;
   if (status === 0) return undefined;
   const said = `${stdout}${stderr}`;
-  if (OUT_OF_REACH.test(said)) return `Maven could not download Redisson ${version}`;
+  if (OUT_OF_REACH.test(said)) return `Maven could not download ${what}`;
   throw new Error(`Maven cannot prepare test/interop/java:\n${said}`);
 };
 
 const missing = (extent) => {
   const programs = ['mvn', 'java'].filter((program) => !onPath(program));
   if (programs.length > 0) return `${programs.join(' and ')} missing on this machine`;
-  for (const version of extent === 'short' ? versions().slice(0, 1) : versions()) {
-    const why = download(version);
-    if (why) return why;
+  for (const client of Object.keys(NAMES)) {
+    const versions = versionsOf(client);
+    for (const version of extent === 'short' ? versions.slice(0, 1) : versions) {
+      const why = download(client, version);
+      if (why) return why;
+    }
   }
   return undefined;
 };

@@ -4,7 +4,7 @@ import type { RedisClusterOptions } from '../../lib/stores/redis/cluster/cluster
 import { clientOf } from './client-of.js';
 import { openLocks, type LocksOptions } from '../support/redis/open-locks.js';
 import { workerChannel } from '../support/worker-channel.js';
-import type { Had } from '../support/redisson/redisson.js';
+import type { Had } from '../support/java/contest.js';
 
 /** The worker's only argument, as JSON. */
 export interface ContenderSetup {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Had, Redisson } from '../support/redisson/redisson.js';
+import type { Had } from '../support/java/contest.js';
+import type { Redisson } from '../support/redisson/redisson.js';
 import { javaContends, nodeContends, servedTo, Sides, unserved, type Contender } from './sides.js';
 
 const CALLERS = 8;

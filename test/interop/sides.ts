@@ -9,7 +9,8 @@ import { TestWorker } from '../support/worker.js';
 import { clientOf } from './client-of.js';
 import { SERVERS } from './extent.js';
 import type { Contend, ContenderSetup, FromContender, ToContender } from './contender.worker.js';
-import { Redisson, type Had, type RedissonOptions } from '../support/redisson/redisson.js';
+import type { Had } from '../support/java/contest.js';
+import { Redisson, type RedissonOptions } from '../support/redisson/redisson.js';
 
 const CONTENDER = new URL('./contender.worker.ts', import.meta.url);
 const BOOT_MS = 25_000;

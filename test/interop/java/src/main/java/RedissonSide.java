@@ -1,30 +1,14 @@
-import com.google.gson.Gson;
 import com.google.gson.JsonArray;
-import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
-import com.google.gson.JsonParser;
 import com.google.gson.JsonPrimitive;
-import com.sun.management.OperatingSystemMXBean;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
-import java.nio.charset.StandardCharsets;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.IntFunction;
 import org.redisson.Redisson;
 import org.redisson.RedissonRedLock;
 import org.redisson.api.RAtomicLong;
@@ -41,45 +25,27 @@ import org.redisson.client.codec.StringCodec;
 import org.redisson.config.ClusterServersConfig;
 import org.redisson.config.Config;
 
-/**
- * A process of a Java service that uses Redisson, driven by a test: one JSON object a line comes in, with `id` and `do`,
- * and one goes out for each, with that `id` and `result` or `error`. It ends when nothing can come in any more.
- *
- * A lock belongs to a thread, so each command names the thread it runs on. Times are ms since 1970, with fractions.
- */
-public final class RedissonSide {
-  private static final Gson JSON = new Gson();
-  /** What the names of the threads begin with that commands run on. */
-  private static final String CALLER = "caller ";
-
+/** A process of a Java service that uses Redisson, driven by a test. */
+public final class RedissonSide extends Side {
   private final RedissonClient redisson;
   /** Of the other servers, where each is by itself. */
   private final List<RedissonClient> others;
-  private final Map<String, ExecutorService> threads = new ConcurrentHashMap<>();
-  private final PrintStream out;
 
-  private RedissonSide(RedissonClient redisson, List<RedissonClient> others, PrintStream out) {
+  private RedissonSide(RedissonClient redisson, List<RedissonClient> others) {
     this.redisson = redisson;
     this.others = others;
-    this.out = out;
   }
 
   /** Arguments: addresses of servers, watchdog time-out in ms, and whether they are one server, each one, or a cluster. */
   public static void main(String[] args) throws IOException {
-    PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     String[] addresses = args[0].split(",");
     List<RedissonClient> others = new ArrayList<>();
     for (int i = 1; i < addresses.length && args[2].equals("each"); i++) {
       others.add(create(args[1], new String[] {addresses[i]}, "one"));
     }
-    RedissonSide side = new RedissonSide(create(args[1], addresses, args[2]), others, out);
-    side.answer(0, "result", side.redisson.getId());
-    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line; (line = in.readLine()) != null; ) {
-      side.begin(JsonParser.parseString(line).getAsJsonObject());
-    }
+    RedissonSide side = new RedissonSide(create(args[1], addresses, args[2]), others);
     // Holds stay as they are, and go with their leases: nobody waits for them here.
-    System.exit(0);
+    side.serve(side.redisson.getId());
   }
 
   private static RedissonClient create(String watchdogMs, String[] addresses, String mode) {
@@ -114,58 +80,14 @@ public final class RedissonSide {
     }
   }
 
-  private void begin(JsonObject command) {
-    int id = command.get("id").getAsInt();
-    threads
-        .computeIfAbsent(
-            text(command, "thread", "main"),
-            (name) -> Executors.newSingleThreadExecutor((work) -> new Thread(work, CALLER + name)))
-        .execute(() -> {
-          try {
-            answer(id, "result", run(command));
-          } catch (Exception failure) {
-            answer(id, "error", failure.toString());
-          }
-        });
+  /** One that only is about to do so misses the end of a writer. */
+  @Override
+  boolean waits(StackTraceElement[] stack) {
+    return Arrays.stream(stack).anyMatch((frame) -> frame.getClassName().equals(Semaphore.class.getName()));
   }
 
-  private synchronized void answer(int id, String what, Object value) {
-    JsonObject reply = new JsonObject();
-    reply.addProperty("id", id);
-    reply.add(what, JSON.toJsonTree(value));
-    out.println(reply);
-    out.flush();
-  }
-
-  private static String text(JsonObject command, String name, String otherwise) {
-    return command.has(name) ? command.get(name).getAsString() : otherwise;
-  }
-
-  private static long number(JsonObject command, String name, long otherwise) {
-    return command.has(name) ? command.get(name).getAsLong() : otherwise;
-  }
-
-  private static double cpuMs() {
-    return ((OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean()).getProcessCpuTime() / 1e6;
-  }
-
-  /** Whether a thread sleeps until it is told: one that only is about to do so misses the end of a writer. */
-  private static boolean sleeps(String thread) {
-    for (Map.Entry<Thread, StackTraceElement[]> one : Thread.getAllStackTraces().entrySet()) {
-      Thread.State state = one.getKey().getState();
-      if (!one.getKey().getName().equals(CALLER + thread)) continue;
-      if (state != Thread.State.TIMED_WAITING && state != Thread.State.WAITING) continue;
-      for (StackTraceElement frame : one.getValue()) {
-        if (frame.getClassName().equals(Semaphore.class.getName())) return true;
-      }
-    }
-    return false;
-  }
-
-  private Object run(JsonObject command) throws Exception {
-    // All else is about a name.
-    if (command.get("do").getAsString().equals("cpuMs")) return cpuMs();
-    if (command.get("do").getAsString().equals("sleeps")) return sleeps(text(command, "of", null));
+  @Override
+  Object run(JsonObject command) throws Exception {
     String name = text(command, "name", null);
     RLock lock = lockOf(text(command, "kind", "lock"), name);
     long leaseMs = number(command, "leaseMs", -1);
@@ -383,29 +305,6 @@ public final class RedissonSide {
     }
   }
 
-  private interface Caller {
-    JsonElement call() throws Exception;
-  }
-
-  /** Runs this many threads and gives what each of them has. */
-  private JsonArray inThreads(int count, Caller caller) throws Exception {
-    return inThreads(count, (thread) -> caller);
-  }
-
-  /** The same with threads that are not all alike: `callerOf` gets their number. */
-  private JsonArray inThreads(int count, IntFunction<Caller> callerOf) throws Exception {
-    ExecutorService pool = Executors.newFixedThreadPool(count);
-    try {
-      List<Future<JsonElement>> running = new ArrayList<>();
-      for (int i = 0; i < count; i++) running.add(pool.submit(callerOf.apply(i)::call));
-      JsonArray each = new JsonArray();
-      for (Future<JsonElement> one : running) each.add(one.get());
-      return each;
-    } finally {
-      pool.shutdown();
-    }
-  }
-
   /**
    * Threads that lock, work and unlock for a while. With `pollEveryMs` they do not wait, but ask so often. For each: how
    * often it had the lock in that time, and the longest time in which it had not, in ms.
@@ -587,10 +486,5 @@ public final class RedissonSide {
       }
       return new JsonPrimitive(changed);
     });
-  }
-
-  private static double now() {
-    Instant now = Instant.now();
-    return now.getEpochSecond() * 1e3 + now.getNano() / 1e6;
   }
 }
