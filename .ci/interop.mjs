@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Runs the tests against real Redisson: `npm run test:interop`. They need Maven, Java, a Redis server and, the first
-// time, downloads by Maven. If one of these is missing they do not run; one line says so, and it is no failure.
+// Runs the tests against real Redisson and Curator: `npm run test:interop`. They need Maven, Java, a Redis server, a ZooKeeper
+// server and, the first time, downloads by Maven. If one of these is missing they do not run; one line says so, and it is no
+// failure.
 //
 //   node .ci/interop.mjs                    2,000 increments of each lock, the older Redisson with a case for each object; then in a cluster
 //   node .ci/interop.mjs --short            the newest Redisson, fewer increments, no shares
@@ -16,16 +17,19 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { onPath, root } from './process.mjs';
 import { readTestReport } from './test-report.mjs';
+import { zookeeperClassPath } from './zookeeper.mjs';
 
 const JAVA_PROJECT = join(root, 'test', 'interop', 'java');
 /** The Java clients by the names of their files. */
-const NAMES = { redisson: 'Redisson' };
+const NAMES = { redisson: 'Redisson', curator: 'Curator' };
 const DOWNLOAD_LIMIT_MS = 5 * 60_000;
 /**
  * Tests that are left out of short runs and on clusters. Shares of the lock are measured for minutes, on a machine that
  * does nothing else; others download libraries.
  */
 const NOT_SHORT = ['share', 'pollers', 'redlock'];
+/** Tests that do not use Redis run once. */
+const WITHOUT_REDIS = 'test/interop/curator/';
 /** Kinds of Redis to test on, one after the other, as in test/interop/extent.ts. */
 const SERVERS = ['one', 'cluster', 'cluster-unsharded'];
 /** Tests on a cluster with --short: one kind with a wait queue, and one without. */
@@ -76,18 +80,19 @@ const missing = (extent) => {
       if (why) return why;
     }
   }
-  return undefined;
+  return zookeeperClassPath() ? undefined : 'jars of ZooKeeper missing on this machine';
 };
 
 /**
  * Returns the tests to run on a kind of Redis: the named ones, or as many as the extent has time for. Undefined: none.
  */
 const testsOn = (servers, extent, rest) => {
-  if (rest.length > 0) return rest;
+  const isOnce = rest.length > 0 && rest.every((argument) => argument.startsWith(WITHOUT_REDIS));
+  if (rest.length > 0) return isOnce && servers !== 'one' ? undefined : rest;
   const specs = (names) => names.map((spec) => `test/interop/${spec}.spec.ts`);
   if (servers === 'one') return extent === 'short' ? specs(NOT_SHORT).map((spec) => `--exclude=${spec}`) : [];
   if (extent === 'short') return servers === 'cluster' ? specs(SHORT_ON_CLUSTER) : undefined;
-  return specs(NOT_SHORT).map((spec) => `--exclude=${spec}`);
+  return [...specs(NOT_SHORT), `${WITHOUT_REDIS}**`].map((spec) => `--exclude=${spec}`);
 };
 
 const runAll = (extent, minutes, rest) => {
