@@ -12,8 +12,8 @@ const claim = {
   waits: true,
 } as const;
 const listener = { notified: () => undefined, failed: () => undefined };
-store.kinds.exclusive.watch!(claim, { ...listener });
+store.kinds.exclusive.watch?.(claim, { ...listener });
 await Promise.allSettled([store.kinds.exclusive.acquire(claim), store.kinds.exclusive.release(claim)]);
 await store.close();
-store.kinds.exclusive.watch!(claim, { ...listener });
+store.kinds.exclusive.watch?.(claim, { ...listener });
 process.stdout.write('closed\n');

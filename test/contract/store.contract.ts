@@ -12,6 +12,7 @@ import { describeLatches } from './objects/latch.contract.js';
 import { describeSemaphores } from './objects/semaphore.contract.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
+import { describeSessionKind } from './parts/session-kind.js';
 import { describeWatching } from './parts/watching.js';
 
 const ALL_KINDS = Object.keys(KINDS) as readonly LockKind[];
@@ -36,6 +37,7 @@ export function describeStoreContract(
         seesOtherKinds: false,
         hasCounters: true,
         takesNul: true,
+        hasSessions: false,
       },
       ...traits,
       get harness() {
@@ -68,8 +70,11 @@ export function describeStoreContract(
     for (const kind of kinds) {
       const { under, describeKind } = KIND_CONTRACTS[kind];
       describe(`locks of the kind ${kind}:`, () => {
-        describeKind(context, makeHarness);
-        describeWatching(context, under);
+        if (context.hasSessions) describeSessionKind(context, under);
+        else {
+          describeKind(context, makeHarness);
+          describeWatching(context, under);
+        }
         describeHostileKeys(context, under);
         describeLifecycle(context, under, makeHarness);
       });

@@ -1,4 +1,5 @@
 import { describeExtending } from '../parts/extending.js';
+import { describeLeases } from '../parts/leases.js';
 import { describeHolds } from '../parts/holds.js';
 import { describeWaitQueue } from '../parts/wait-queue.js';
 import { describeTokens } from '../parts/tokens.js';
@@ -9,6 +10,7 @@ export const exclusiveContract: KindContract = {
   under: EXCLUSIVE,
   describeKind: (context) => {
     describeHolds(context);
+    describeLeases(context);
     describeTokens(context);
     describeExtending(context);
     if (context.hasWaitQueue) describeWaitQueue(context);

@@ -23,6 +23,8 @@ export interface KindUnderContract {
   readonly ordered: boolean;
   /** A claim with its own owner. By default it excludes all others, except a claim of readers. */
   claimFor(key: string, overrides?: Overrides): Claim;
+  /** A claim with its own owner that the holder of such a claim excludes. */
+  rivalFor(key: string): Claim;
   of(store: FullStore): KindStore;
   /** Sends the request of a caller that the holder of such a claim excludes. */
   refused(store: FullStore, key: string): Promise<AcquireReply>;
@@ -39,6 +41,7 @@ const underContract = (
   kind,
   ordered,
   claimFor: make,
+  rivalFor: rival,
   of: (store) => store.kinds[kind],
   refused: (store, key) => {
     const claim = rival(key);

@@ -12,7 +12,8 @@ import type {
   WatchListener,
 } from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
-import type { AcquireReply, Holder, Taken } from '../../../lib/core/seam/reply.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
+import type { AcquireReply, Holder, Queued, Taken } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 /** What the contract suite needs to know about one kind of store and its backing server. */
@@ -165,10 +166,26 @@ export class WakeUpCounter {
   }
 }
 
-/** Waits for the key as the core does: try, watch, and try again on each hint. Never waits for a lease's end. */
+/** Resolves with what a queued claim is granted. */
+const turnOf = ({ entry }: Queued): Promise<Grant> =>
+  new Promise((resolve, reject) => {
+    const notified = (outcome: QueueEntryOutcome): void => {
+      if (outcome.status === 'granted') resolve(outcome);
+      else reject(new Error(`its place is ${outcome.status}`));
+    };
+    entry.listen({ notified, missedNotification: () => undefined });
+  });
+
+/**
+ * Waits for the key as the core does: try, watch, and try again on each hint; or in the store's queue, when that tells of
+ * turns. Never waits for a lease's end.
+ */
 export async function takeWhenFree(store: FullStore, claim: Claim): Promise<Grant> {
-  const first = await storeOf(store, claim).acquire(claim);
+  const kind: KindStore = storeOf(store, claim);
+  const isTold = !kind.watch && !kind.traits?.poll;
+  const first = await kind.acquire(isTold ? { ...claim, waits: true } : claim);
   if (first.status === 'granted') return first;
+  if (first.status === 'queued' && isTold) return turnOf(first);
   const wakeUps = new WakeUpCounter(store, claim);
   try {
     for (let seen = 0; ;) {
@@ -199,6 +216,8 @@ export interface ContractContext {
   readonly hasCounters: boolean;
   /** Whether a key may have a NUL character. */
   readonly takesNul: boolean;
+  /** Whether holds end with the session of their process, and not by themselves. Its waiters are told of their turns. */
+  readonly hasSessions: boolean;
   readonly harness: StoreHarness;
   /** A store on the harness's server, closed after the test. */
   connect(): Promise<FullStore>;

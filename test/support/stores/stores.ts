@@ -5,6 +5,7 @@ import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { quorumHarness } from './quorum.harness.js';
 import { mysqlHarness, openMysql } from './mysql.harness.js';
 import { openPostgres, postgresHarness } from './postgres.harness.js';
+import { openZooKeeper, zookeeperHarness } from './zookeeper.harness.js';
 import { memoryHarness } from './memory.harness.js';
 import { redisHarness } from './redis.harness.js';
 
@@ -69,6 +70,20 @@ export const STORES: readonly StoreUnderContract[] = [
     needsServer: true,
     traits: DATABASE,
     open: openPostgres,
+  },
+  {
+    name: 'ZooKeeperStore',
+    folder: 'zookeeper',
+    makeHarness: zookeeperHarness,
+    needsServer: true,
+    traits: {
+      hasSessions: true,
+      hasCounters: false,
+      seesOtherKinds: true,
+      kinds: ['exclusive', 'read', 'write'],
+      hasObjects: false,
+    },
+    open: openZooKeeper,
   },
 ];
 

@@ -1,0 +1,90 @@
+import { LockKeyError } from '../../core/errors/lock.errors.js';
+import { textOf } from '../../core/errors/describe.js';
+import { checkStoreKey } from '../key-rule.js';
+
+/** Characters that a server refuses in a path. */
+const REFUSED = /[\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]/u;
+/** The same, and characters with a meaning in a path or in this encoding. */
+const ENCODED = /[%/\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]/gu;
+const DOTS = /^\.{1,2}$/;
+
+const percent = (text: string): string =>
+  [...Buffer.from(text)].map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join('');
+
+/** Returns a name as one segment of a path: what a path cannot contain is percent-encoded. */
+export const segmentOf = (name: string): string =>
+  DOTS.test(name) ? percent(name) : name.replace(ENCODED, percent);
+
+/** Returns what a path must be, as the end of a sentence, for one that a server refuses. */
+export const faultOfPath = (path: string): string | undefined => {
+  if (!path.startsWith('/')) return 'begin with "/"';
+  if (REFUSED.test(path)) return 'have no control character, and no character beyond U+FFEF';
+  if (path === '/zookeeper' || path.startsWith('/zookeeper/')) return 'not be in "/zookeeper", which is the server\'s';
+  const segments = path.slice(1).split('/');
+  if (path !== '/' && segments.some((segment) => segment === '' || DOTS.test(segment)))
+    return 'have no empty segment, none that is "." or "..", and no "/" at its end';
+  return undefined;
+};
+
+/** Returns the nodes that contain a path, the outermost first, without the root. */
+export const ancestorsOf = (path: string): readonly string[] => {
+  const segments = path.slice(1).split('/').slice(0, -1);
+  return segments.map((_, i) => `/${segments.slice(0, i + 1).join('/')}`);
+};
+
+/** Where the locks of keys are. */
+export class LockPaths {
+  /** @param base path of the node that contains the locks, `/` for the root */
+  constructor(
+    readonly chroot: string,
+    private readonly base: string,
+    private readonly custom: ((key: string) => string) | undefined,
+  ) {}
+
+  /** Whether an option says where locks are, so that one may be inside another. */
+  get mayNest(): boolean {
+    return this.custom !== undefined;
+  }
+
+  /** Absolute path of the node that contains the locks. */
+  get basePath(): string {
+    return this.absolute(this.base);
+  }
+
+  /** @throws {LockKeyError} for a key that has no path */
+  check(finalKey: string): void {
+    checkStoreKey(finalKey);
+    if (!this.custom) return;
+    const path = this.customPath(finalKey);
+    const fault = path === '/' ? 'name a node below the root' : faultOfPath(path);
+    if (fault === undefined) return;
+    throw new LockKeyError(
+      `The key "${finalKey}" has the path ${JSON.stringify(path)}; a path has to ${fault}.`,
+      { key: finalKey },
+    );
+  }
+
+  /** Returns the path of a key's lock. Call {@link check} before. */
+  of(finalKey: string): string {
+    if (this.custom) return `${this.chroot}${this.customPath(finalKey)}`;
+    return `${this.basePath === '/' ? '' : this.basePath}/${segmentOf(finalKey)}`;
+  }
+
+  private customPath(finalKey: string): string {
+    let path: unknown;
+    try {
+      path = this.custom!(finalKey);
+    } catch (cause) {
+      throw new LockKeyError(`The option path failed for the key "${finalKey}": ${textOf(cause)}.`, {
+        key: finalKey,
+        cause,
+      });
+    }
+    if (typeof path === 'string') return path;
+    throw new LockKeyError(`The option path returned no text for the key "${finalKey}".`, { key: finalKey });
+  }
+
+  private absolute(path: string): string {
+    return path === '/' ? this.chroot || '/' : `${this.chroot}${path}`;
+  }
+}

@@ -1,0 +1,274 @@
+import type { Runtime } from '../../core/runtime.js';
+import type { Grant } from '../../core/seam/grant.js';
+import type { Session } from '../../core/seam/lease-model.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { MARKS, NodeQueue, nodeNameOf, ownerPrefix, type LockNode, type NodeKind } from './lock-nodes.js';
+import type { NodeParents } from './node-parents.js';
+import type { Place, Places } from './place.js';
+import { create, EPHEMERAL, EPHEMERAL_SEQUENTIAL, getChildren, getData, remove, sync, type Acl } from './requests.js';
+import { CODE, hasCode } from './zk-failure.js';
+import type { RequestTerms, ZkSession } from './zk-session.js';
+import type { ZkChange } from './zk-watches.js';
+
+/** How long a hold lasts before its node is watched, in ms. Most locks are released sooner. */
+const WATCH_AFTER_MS = 200;
+/** Pause in ms after a failure, before a waiter looks again. */
+const RETRY_MS = 100;
+const NO_DATA = Buffer.alloc(0);
+/** How often the server may remove an empty container between its creation and the next request. */
+const CREATE_TRIES = 5;
+
+/** What a claim found: the lock, or the position of its node and the kind of the first one. */
+export type Found = { readonly position: number; readonly heldAs: NodeKind } | 'granted' | 'gone';
+
+export interface NodeLocksHost {
+  readonly runtime: Runtime;
+  readonly session: ZkSession;
+  readonly places: Places;
+  readonly parents: NodeParents;
+  readonly acls: readonly Acl[];
+  /** The node of a hold was deleted by another client, or may have been. */
+  atRisk(place: Place): void;
+}
+
+/**
+ * Curator's lock recipe: each claim has an ephemeral node with a number, and the one with nothing in its way has the
+ * lock. A waiter watches the last node in its way, so an end wakes one waiter.
+ *
+ * Its node has the owner in its name. So a client finds a node whose create it had no reply to.
+ */
+export class NodeLocks {
+  constructor(private readonly host: NodeLocksHost) {}
+
+  /** Lists the queue of a path. A path that does not exist is an empty one. */
+  async queueOf(path: string, until?: number, within?: Session): Promise<NodeQueue> {
+    try {
+      const children = await this.host.session.request(getChildren(path), { until, within });
+      return new NodeQueue(children);
+    } catch (failure) {
+      if (hasCode(failure, CODE.noNode)) return new NodeQueue([]);
+      throw failure;
+    }
+  }
+
+  /** Creates the node of a place, and looks whether it has the lock. Calls `sent` when there is the node. */
+  async enter(place: Place, until: number, sent: () => void): Promise<Found> {
+    const { session, places, parents, acls } = this.host;
+    const { path } = place;
+    const name = nodeNameOf(place.kind, place.owner);
+    for (let tries = 1; ; tries += 1) {
+      try {
+        const children = await session.with(until, async (current) => {
+          places.belongsTo(place, current);
+          const terms = { within: current, until };
+          // The server executes both in this order, so the list has the new node.
+          const creating = session.request(create(`${path}/${name}`, NO_DATA, EPHEMERAL_SEQUENTIAL, acls), terms);
+          const listing = session.request(getChildren(path), terms);
+          const [created, listed] = await Promise.allSettled([creating, listing]);
+          if (created.status === 'rejected') throw created.reason;
+          sent();
+          place.node = created.value.path.slice(path.length + 1);
+          place.created = Number(created.value.stat.created);
+          if (listed.status === 'rejected') throw asUnknown(listed.reason);
+          return listed.value;
+        });
+        const queue = new NodeQueue(children);
+        if (queue.stranger !== undefined) throw inAnotherLock(place, queue.stranger);
+        return await this.settle(place, queue, until);
+      } catch (failure) {
+        if (!hasCode(failure, CODE.noNode) || place.node !== undefined || tries === CREATE_TRIES) throw failure;
+        await parents.create(path, until);
+      }
+    }
+  }
+
+  /** Looks whether a place has the lock now, and watches what is in its way otherwise. */
+  async look(place: Place, until?: number): Promise<Found> {
+    const queue = await this.queueOf(place.path, until, place.session);
+    return this.settle(place, queue, until);
+  }
+
+  /** Deletes the node of a place. Resolves with whether there was one. */
+  async leave(place: Place, until: number, sent?: () => void): Promise<boolean> {
+    const { places } = this.host;
+    const { session: within } = place;
+    place.state = 'leaving';
+    place.watches(undefined);
+    if (within === undefined || within.over.aborted) {
+      places.remove(place);
+      return false;
+    }
+    try {
+      const isKnown = place.node !== undefined && !place.mayHaveMore;
+      const names = isKnown ? [place.node!] : await this.namesOf(place, until);
+      const deletions = names.map((name) => this.delete(`${place.path}/${name}`, { within, until }));
+      sent?.();
+      const deleted = await Promise.all(deletions);
+      places.remove(place);
+      return deleted.includes(true);
+    } catch (failure) {
+      if (!within.over.aborted) throw failure;
+      // All of its session is gone.
+      places.remove(place);
+      return false;
+    }
+  }
+
+  /** Deletes a node. Resolves with whether it was there. */
+  async delete(nodePath: string, terms: RequestTerms): Promise<boolean> {
+    try {
+      await this.host.session.request(remove(nodePath), terms);
+      return true;
+    } catch (failure) {
+      if (hasCode(failure, CODE.noNode)) return false;
+      throw failure;
+    }
+  }
+
+  /** Grants a claim: from now on an end by another client is noticed. */
+  hold(place: Place): Grant {
+    const { runtime, session } = this.host;
+    place.state = 'held';
+    const timer = runtime.setTimer(() => this.watchHold(place), WATCH_AFTER_MS, true);
+    place.watches(() => runtime.clearTimer(timer));
+    const token = place.isFenced ? { token: place.created, tokens: 1 } : {};
+    return { status: 'granted', validForMs: session.grantedMs, session: place.session!, ...token };
+  }
+
+  /**
+   * Makes a reader of a writer, as Curator does: a node with the number of the writer's, which is then deleted. Resolves
+   * with false when the writer was gone.
+   */
+  async downgrade(place: Place, until: number): Promise<boolean> {
+    const { session, acls } = this.host;
+    const { path, nodePath, session: within } = place;
+    const name = place.node!.replace(MARKS.write, MARKS.read);
+    // Without a reply, a release looks for both.
+    place.mayHaveMore = true;
+    try {
+      await session.request(create(`${path}/${name}`, NO_DATA, EPHEMERAL, acls), { within, until });
+    } catch (failure) {
+      if (!hasCode(failure, CODE.nodeExists)) throw failure;
+    }
+    const wasThere = await this.delete(nodePath, { within, until });
+    if (!wasThere) {
+      await this.leave(place, until);
+      return false;
+    }
+    place.mayHaveMore = false;
+    place.kind = 'read';
+    place.node = name;
+    this.hold(place);
+    return true;
+  }
+
+  /** Returns whether the node of a hold is there. */
+  async isThere(place: Place, until: number): Promise<boolean> {
+    try {
+      await this.host.session.request(getData(place.nodePath), { within: place.session, until });
+      return true;
+    } catch (failure) {
+      if (hasCode(failure, CODE.noNode) || place.session?.over.aborted) return false;
+      throw failure;
+    }
+  }
+
+  /** Names of the nodes of an owner whose create had no reply. After a sync in the same session nothing can follow. */
+  private async namesOf({ path, owner, session: within }: Place, until: number): Promise<readonly string[]> {
+    const { session } = this.host;
+    const synced = session.request(sync(path), { within, until });
+    const listed = this.queueOf(path, until, within);
+    const [, queue] = await Promise.all([synced, listed]);
+    return queue.nodes.map(({ name }) => name).filter((name) => name.startsWith(ownerPrefix(owner)));
+  }
+
+  /** Says what a list means for a place. For a claim that waits, what is in its way is watched. */
+  private async settle(place: Place, first: NodeQueue, until?: number): Promise<Found> {
+    for (let queue = first; ;) {
+      const position = queue.positionOf(place.node!);
+      if (position === undefined) return 'gone';
+      const blockers = queue.blockersOf(position);
+      const blocker = blockers.at(-1);
+      if (!blocker) return 'granted';
+      const found = { position: position - queue.holders.length, heldAs: queue.nodes[0]!.kind };
+      if (!place.entry) return found;
+      place.state = 'queued';
+      const isLast = blockers.length === 1 && !mayLeaveReader(place, blocker);
+      if (await this.watch(place, blocker, isLast, until)) return found;
+      queue = await this.queueOf(place.path, until, place.session);
+    }
+  }
+
+  /** Watches a node. Resolves with false when it is gone already. */
+  private async watch(place: Place, { name }: LockNode, isLast: boolean, until?: number): Promise<boolean> {
+    const { session } = this.host;
+    const path = `${place.path}/${name}`;
+    const unwatch = session.watches.add('data', path, (change) => this.changed(place, isLast, change));
+    place.watches(unwatch);
+    try {
+      // A refused read leaves no watch in the server.
+      await session.request(getData(path, true), { within: place.session, until });
+      return true;
+    } catch (failure) {
+      unwatch();
+      if (hasCode(failure, CODE.noNode)) return false;
+      throw failure;
+    }
+  }
+
+  private changed(place: Place, isLast: boolean, change: ZkChange): void {
+    if (isLast && change === 'deleted' && place.isQueued) place.entry!.notify(this.hold(place));
+    else void this.lookAgain(place);
+  }
+
+  /** Looks until there is an answer: the session lives on, so the node keeps its place. */
+  private async lookAgain(place: Place): Promise<void> {
+    const { runtime, places, session } = this.host;
+    while (place.isQueued && !session.isClosed) {
+      try {
+        const found = await this.look(place);
+        if (!place.isQueued) return;
+        if (found === 'granted') place.entry!.notify(this.hold(place));
+        if (found === 'gone') {
+          places.remove(place);
+          place.entry!.notify({ status: 'gone' });
+        }
+        return;
+      } catch {
+        await new Promise<void>((resolve) => void runtime.setTimer(resolve, RETRY_MS, true));
+      }
+    }
+  }
+
+  /** Watches the node of a hold. It tells of a failure by the next change of the connection. */
+  private watchHold(place: Place): void {
+    const { session } = this.host;
+    const changed = (change: ZkChange): void => {
+      if (change === 'deleted') this.host.atRisk(place);
+      else this.watchHold(place);
+    };
+    place.watches(session.watches.add('data', place.nodePath, changed));
+    session.request(getData(place.nodePath, true), { within: place.session }).catch((failure: unknown) => {
+      if (hasCode(failure, CODE.noNode) && place.state === 'held') this.host.atRisk(place);
+    });
+  }
+}
+
+/** A writer may become a reader under the same number when its node ends; a reader behind it does not mind. */
+const mayLeaveReader = ({ kind }: Place, blocker: LockNode): boolean =>
+  blocker.kind === 'write' && kind !== 'read';
+
+/** The node was created, whatever became of the other request. */
+const asUnknown = (failure: unknown): unknown => {
+  if (!(failure instanceof StoreFailure) || failure.outcome === 'unknown') return failure;
+  const { message, cause, passing } = failure;
+  return new StoreFailure(message, 'unknown', { cause, passing });
+};
+
+const inAnotherLock = ({ finalKey, path }: Place, name: string): StoreFailure =>
+  new StoreFailure(
+    `The lock of the key "${finalKey}" has another node inside its own: ${path}/${name}. ` +
+      'Locks whose paths contain each other would wait for each other; give each a path of its own',
+    'not-executed',
+    { keyOnly: true },
+  );

@@ -1,0 +1,51 @@
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { NodeQueue } from './lock-nodes.js';
+import { ancestorsOf } from './lock-path.js';
+import { CONTAINER, create, getChildren, type Acl } from './requests.js';
+import { CODE, hasCode } from './zk-failure.js';
+import type { ZkSession } from './zk-session.js';
+
+const NO_DATA = Buffer.alloc(0);
+
+/** Creates the nodes that contain the nodes of locks. The server removes such a container when it has been empty. */
+export class NodeParents {
+  /** @param mayNest whether an option says where locks are, so that one may be inside another */
+  constructor(
+    private readonly session: ZkSession,
+    private readonly acls: readonly Acl[],
+    private readonly mayNest: boolean,
+  ) {}
+
+  /**
+   * Creates the node of a lock's path, and all above it.
+   *
+   * @throws {StoreFailure} when one of those is in use as a lock
+   */
+  async create(path: string, until: number): Promise<void> {
+    const above = ancestorsOf(path);
+    if (this.mayNest) await Promise.all(above.map((one) => this.checkNoLock(one, path, until)));
+    for (const one of [...above, path]) await this.createOne(one, until);
+  }
+
+  private async createOne(path: string, until: number): Promise<void> {
+    try {
+      await this.session.request(create(path, NO_DATA, CONTAINER, this.acls), { until });
+    } catch (failure) {
+      if (!hasCode(failure, CODE.nodeExists)) throw failure;
+    }
+  }
+
+  private async checkNoLock(above: string, path: string, until: number): Promise<void> {
+    const children = await this.session.request(getChildren(above), { until }).catch((failure: unknown) => {
+      if (hasCode(failure, CODE.noNode)) return [];
+      throw failure;
+    });
+    if (new NodeQueue(children).nodes.length === 0) return;
+    throw new StoreFailure(
+      `The path ${path} is inside the lock ${above}. Locks whose paths contain each other would wait for each other; ` +
+        'give each a path of its own',
+      'not-executed',
+      { keyOnly: true },
+    );
+  }
+}

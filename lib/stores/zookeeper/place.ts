@@ -1,0 +1,100 @@
+import { onAbort } from '../../core/abort-listeners.js';
+import { CompactingMap } from '../../core/compacting.js';
+import type { Claim } from '../../core/seam/claim.js';
+import type { Session } from '../../core/seam/lease-model.js';
+import type { StoreQueueEntry } from '../../core/seam/queue-entry.js';
+import type { NodeKind } from './lock-nodes.js';
+
+/**
+ * `asked`: its create was sent, or is about to be. `queued`, `held`: as its node. `leaving`: it is being deleted.
+ * `gone`: certainly not in the store any more.
+ */
+export type PlaceState = 'asked' | 'queued' | 'held' | 'leaving' | 'gone';
+
+/** The node of a claim, as far as its process knows. */
+export class Place {
+  state: PlaceState = 'asked';
+  /** Session in which its node was requested; undefined before. */
+  session: Session | undefined;
+  /** Name of its node; undefined until the create was answered. */
+  node: string | undefined;
+  /** Whether the owner may have another node, whose create had no reply. */
+  mayHaveMore = false;
+  /** Number of the change that created the node. It grows with each grant, so it is the fencing token. */
+  created = 0;
+  entry: StoreQueueEntry | undefined;
+  /** Resolves when the acquire that is under way has settled. */
+  settled: Promise<unknown> = Promise.resolve();
+  private unwatch: (() => void) | undefined;
+
+  readonly finalKey: string;
+  readonly owner: string;
+  /** Whether its grant has a fencing token. */
+  readonly isFenced: boolean;
+
+  constructor(
+    { finalKey, owner, tokens }: Claim,
+    readonly path: string,
+    public kind: NodeKind,
+  ) {
+    this.finalKey = finalKey;
+    this.owner = owner;
+    this.isFenced = tokens > 0;
+  }
+
+  /** Path of its node. */
+  get nodePath(): string {
+    return `${this.path}/${this.node}`;
+  }
+
+  /** Ends the watch before, and has this one ended when the place is left. */
+  watches(unwatch: (() => void) | undefined): void {
+    this.unwatch?.();
+    this.unwatch = unwatch;
+  }
+
+  /** Whether its claim still waits for the turn of its node. */
+  get isQueued(): boolean {
+    return this.state === 'queued';
+  }
+}
+
+/** The nodes of a process, by owner. */
+export class Places {
+  private readonly places = new CompactingMap<string, Place>();
+  private readonly sessions = new WeakSet<Session>();
+
+  of(owner: string): Place | undefined {
+    return this.places.get(owner);
+  }
+
+  add(place: Place): void {
+    this.places.set(place.owner, place);
+  }
+
+  /** Its node is gone, or never was. */
+  remove(place: Place): void {
+    place.state = 'gone';
+    place.watches(undefined);
+    if (this.places.get(place.owner) === place) this.places.delete(place.owner);
+  }
+
+  /** Whether a node of this process holds a lock, or may do so. */
+  get holdLocks(): boolean {
+    return [...this.places.values()].some(({ state }) => state !== 'queued');
+  }
+
+  /** A place belongs to a session from now on: with that, its node ends. */
+  belongsTo(place: Place, session: Session): void {
+    place.session = session;
+    if (this.sessions.has(session)) return;
+    this.sessions.add(session);
+    onAbort(session.over, () => {
+      for (const one of [...this.places.values()]) {
+        if (one.session !== session) continue;
+        this.remove(one);
+        one.entry?.notify({ status: 'gone' });
+      }
+    });
+  }
+}

@@ -1,0 +1,258 @@
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
+import type { Runtime } from '../../core/runtime.js';
+import { Frames } from './frames.js';
+import { JuteReader, JuteWriter, ProtocolError } from './jute.js';
+import type { ZkRequest } from './requests.js';
+import { refusedWith, ZkFailure } from './zk-failure.js';
+
+/** Numbers of requests that the client does not count, and of events. */
+const XID = { event: -1, ping: -2, auth: -4, setWatches: -8 };
+/** Operations of the session itself. */
+const OP = { ping: 11, auth: 100, setWatches: 101, close: -11 };
+const MAX_XID = 0x7f_ff_ff_ff;
+
+/** One server of the ensemble. */
+export interface ZkServer {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What a client says of its session when it connects. */
+export interface SessionHello {
+  /** 0 for a new session. */
+  readonly id: bigint;
+  readonly password: Buffer;
+  readonly timeoutMs: number;
+  /** Number of the last change that the client has seen. A server that lags behind refuses the connection. */
+  readonly lastSeen: bigint;
+}
+
+/** What the server grants. A session that has expired has the time-out 0. */
+export type SessionGrant = Omit<SessionHello, 'lastSeen'>;
+
+/** A change of a node that the client watches. */
+export interface ZkEvent {
+  /** 1 created, 2 deleted, 3 data changed, 4 children changed. */
+  readonly type: number;
+  readonly path: string;
+}
+
+export interface ZkConnectionHost {
+  readonly runtime: Runtime;
+  readonly tls: ConnectionOptions | undefined;
+  /** Called with each reply: when its request was sent, and the number of the last change that the server knows. */
+  heard(sentAt: number, lastSeen: bigint): void;
+  changed(event: ZkEvent): void;
+  /** Called once, when the connection has ended. */
+  ended(cause: Error): void;
+}
+
+interface Pending {
+  readonly xid: number;
+  readonly sentAt: number;
+  /** When the connection ends without its reply. */
+  readonly until: number;
+  readonly read: (reply: JuteReader) => void;
+  readonly reject: (failure: ZkFailure) => void;
+}
+
+/** One connection to a server. Replies come in the order of the requests. */
+export class ZkConnection {
+  private readonly frames = new Frames();
+  private pending: Pending[] = [];
+  private greeted: ((frame: Buffer) => void) | undefined;
+  private nextXid = 1;
+  private timer: unknown;
+  private timerDueAt = Infinity;
+  private cause: Error | undefined;
+
+  private constructor(
+    private readonly socket: Socket,
+    private readonly host: ZkConnectionHost,
+  ) {
+    socket.setNoDelay(true);
+    socket.on('data', (chunk) => this.received(chunk));
+    socket.on('error', (cause) => this.destroy(cause));
+    socket.on('close', () => this.destroy(new Error('the server closed the connection')));
+  }
+
+  /**
+   * Opens a connection and a session on it, or takes up an earlier one. Rejects with the cause when that takes longer
+   * than `timeoutMs`, or `signal` aborts.
+   */
+  static async open(
+    { host, port }: ZkServer,
+    hello: SessionHello,
+    of: ZkConnectionHost,
+    { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  ): Promise<{ connection: ZkConnection; granted: SessionGrant }> {
+    const { runtime, tls } = of;
+    const socket = tls ? connectTls({ servername: host, ...tls, host, port }) : connectTcp({ host, port });
+    const connection = new ZkConnection(socket, of);
+    const giveUp = (): void => connection.destroy(new Error(`no session within ${Math.round(timeoutMs)} ms`));
+    const timer = runtime.setTimer(giveUp, timeoutMs, true);
+    signal.addEventListener('abort', giveUp);
+    try {
+      socket.once(tls ? 'secureConnect' : 'connect', () => socket.write(helloOf(hello)));
+      return { connection, granted: grantOf(await connection.greeting()) };
+    } catch (cause) {
+      connection.destroy(cause as Error);
+      throw cause;
+    } finally {
+      runtime.clearTimer(timer);
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
+  get isOver(): boolean {
+    return this.cause !== undefined;
+  }
+
+  /**
+   * Sends a request at once. Without a reply the connection ends, at `until` on the runtime's clock. Rejects with a
+   * {@link ZkFailure}: refused, or unknown when the connection ends.
+   */
+  send<T>(request: ZkRequest<T>, until: number): Promise<T> {
+    const xid = this.nextXid;
+    this.nextXid = xid === MAX_XID ? 1 : xid + 1;
+    const frame = new JuteWriter().int(xid).int(request.op);
+    request.write(frame);
+    return this.exchange(xid, frame, until, (reply) => request.read(reply));
+  }
+
+  ping(until: number): Promise<void> {
+    return this.exchange(XID.ping, new JuteWriter().int(XID.ping).int(OP.ping), until, nothing);
+  }
+
+  /** Tells which identity the client has. */
+  authenticate(scheme: string, credentials: Buffer, until: number): Promise<void> {
+    const frame = new JuteWriter().int(XID.auth).int(OP.auth).int(0).text(scheme).bytes(credentials);
+    return this.exchange(XID.auth, frame, until, nothing);
+  }
+
+  /** Sets watches again, of which an earlier connection of the session had been told. */
+  setWatches(
+    lastSeen: bigint,
+    data: readonly string[],
+    children: readonly string[],
+    until: number,
+  ): Promise<void> {
+    const frame = new JuteWriter().int(XID.setWatches).int(OP.setWatches).long(lastSeen);
+    for (const paths of [data, [], children]) frame.list(paths, (path) => frame.text(path));
+    return this.exchange(XID.setWatches, frame, until, nothing);
+  }
+
+  /** Ends the session in the server: its nodes are deleted at once. */
+  closeSession(until: number): Promise<void> {
+    const xid = this.nextXid;
+    return this.exchange(xid, new JuteWriter().int(xid).int(OP.close), until, nothing);
+  }
+
+  /** Ends the connection at once. The outcome of what is under way is unknown then. */
+  destroy(cause: Error): void {
+    if (this.cause) return;
+    this.cause = cause;
+    this.host.runtime.clearTimer(this.timer);
+    this.socket.destroy();
+    const failure = new ZkFailure(`The connection to ZooKeeper ended: ${cause.message}`, 'unknown', {
+      cause,
+      passing: true,
+    });
+    for (const { reject } of this.pending.splice(0)) reject(failure);
+    this.host.ended(cause);
+  }
+
+  private greeting(): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      this.greeted = resolve;
+      this.socket.once('close', () => reject(this.cause!));
+    });
+  }
+
+  private exchange<T>(
+    xid: number,
+    frame: JuteWriter,
+    until: number,
+    read: (reply: JuteReader) => T,
+  ): Promise<T> {
+    const { cause, host } = this;
+    if (cause) return Promise.reject(noConnection(cause));
+    return new Promise<T>((resolve, reject) => {
+      const sentAt = host.runtime.now();
+      this.pending.push({ xid, sentAt, until, read: (reply) => resolve(read(reply)), reject });
+      if (until < this.timerDueAt) this.arm(until);
+      this.socket.write(frame.frame());
+    });
+  }
+
+  private arm(dueAt: number): void {
+    const { runtime } = this.host;
+    runtime.clearTimer(this.timer);
+    this.timerDueAt = dueAt;
+    // A process that stood still first reads what has arrived meanwhile.
+    this.timer = runtime.setTimer(() => runtime.soon(() => this.checkReplies()), dueAt - runtime.now(), true);
+  }
+
+  /** A reply that is late could be mistaken for the one to a later request, so the connection ends. */
+  private checkReplies(): void {
+    this.timerDueAt = Infinity;
+    if (this.cause) return;
+    const nextAt = Math.min(...this.pending.map(({ until }) => until));
+    if (nextAt <= this.host.runtime.now()) this.destroy(new Error('the server did not reply in time'));
+    else if (nextAt < Infinity) this.arm(nextAt);
+  }
+
+  private received(chunk: Buffer): void {
+    try {
+      for (const frame of this.frames.add(chunk)) {
+        if (this.cause) return;
+        if (this.greeted) {
+          this.greeted(frame);
+          this.greeted = undefined;
+        } else this.receive(new JuteReader(frame));
+      }
+    } catch (cause) {
+      // Nothing that follows can be understood any more.
+      this.destroy(cause as Error);
+    }
+  }
+
+  private receive(reply: JuteReader): void {
+    const [xid, lastSeen, code] = [reply.int(), reply.long(), reply.int()];
+    if (xid === XID.event) {
+      const type = reply.int();
+      // State of the session, which an event of a node says again.
+      reply.int();
+      return this.host.changed({ type, path: reply.text() });
+    }
+    const [request] = this.pending;
+    if (request?.xid !== xid)
+      throw new ProtocolError(`a reply to request ${xid}, where ${request?.xid} was next`);
+    // It stays the next one when it cannot be read: then its outcome is unknown.
+    if (code === 0) request.read(reply);
+    else request.reject(refusedWith(code));
+    this.pending.shift();
+    this.host.heard(request.sentAt, lastSeen);
+  }
+}
+
+const nothing = (): void => undefined;
+
+export const noConnection = (cause: Error | undefined): ZkFailure =>
+  new ZkFailure(`No connection to ZooKeeper: ${cause?.message ?? 'no server has replied yet'}`, 'not-executed', {
+    cause,
+    passing: true,
+  });
+
+const helloOf = ({ id, password, timeoutMs, lastSeen }: SessionHello): Buffer =>
+  // The last value: the client wants no server that only reads.
+  new JuteWriter().int(0).long(lastSeen).int(timeoutMs).long(id).bytes(password).bool(false).frame();
+
+const grantOf = (frame: Buffer): SessionGrant => {
+  const from = new JuteReader(frame);
+  // Version of the protocol.
+  from.int();
+  const timeoutMs = from.int();
+  return { timeoutMs, id: from.long(), password: from.bytes() };
+};

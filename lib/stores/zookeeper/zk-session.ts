@@ -1,0 +1,297 @@
+import type { ConnectionOptions } from 'node:tls';
+import type { Runtime } from '../../core/runtime.js';
+import type { Session } from '../../core/seam/lease-model.js';
+import type { ZkRequest } from './requests.js';
+import { noConnection, ZkConnection, type SessionGrant, type ZkServer } from './zk-connection.js';
+import { CODE, hasCode, ZkFailure } from './zk-failure.js';
+import { ZkWatches } from './zk-watches.js';
+
+/** Part of the session's time-out between pings. */
+const PING_PART = 1 / 3;
+/** Part of the session's time-out within which a ping has its reply. So a silent server is dropped after two thirds. */
+const PING_REPLY_PART = 1 / 3;
+/**
+ * Part of the time-out that is not counted on: a server may answer a ping and die before it tells the leader. So a
+ * session is valid for the rest, from when the newest answered request was sent.
+ */
+const MARGIN_PART = 1 / 3;
+/** Pause in ms before all servers are tried again. It varies by half. */
+const RETRY_MS = 200;
+/** How long a close waits for the server to end the session, in ms. */
+const CLOSE_MS = 500;
+const NEW_SESSION = { id: 0n, password: Buffer.alloc(16) };
+
+/** An identity for a server: `digest` with `user:password`. */
+export interface ZkAuth {
+  readonly scheme: string;
+  readonly credentials: string;
+}
+
+export interface ZkSessionSettings {
+  readonly runtime: Runtime;
+  readonly servers: readonly ZkServer[];
+  readonly tls: ConnectionOptions | undefined;
+  readonly auth: readonly ZkAuth[];
+  /** Time in ms within which each request settles. */
+  readonly commandTimeoutMs: number;
+}
+
+/** What lives as long as one session in the server. */
+class Life implements Session {
+  readonly ending = new AbortController();
+  /** When the newest answered request was sent. */
+  heardFrom = -Infinity;
+
+  constructor(readonly granted: SessionGrant) {}
+
+  get validUntil(): number {
+    return this.heardFrom + this.granted.timeoutMs * (1 - MARGIN_PART);
+  }
+
+  get over(): AbortSignal {
+    return this.ending.signal;
+  }
+}
+
+/** Terms of a request. */
+export interface RequestTerms {
+  /** The session in which it is sent. Default: any. */
+  readonly within?: Session | undefined;
+  /** When it has settled at the latest, on the runtime's clock. Default: after the time-out of requests. */
+  readonly until?: number;
+}
+
+/** A request that waits for a connection. */
+interface Waiting {
+  send(connection: ZkConnection): void;
+  reject(failure: ZkFailure): void;
+}
+
+/**
+ * A session of ZooKeeper, over one connection after the other. It begins with the first request, and a new one after its
+ * end. Requests reach the server in the order of the calls.
+ */
+export class ZkSession {
+  readonly watches = new ZkWatches();
+  /** The time-out to request, in ms. The server grants what lies within its limits. */
+  timeoutMs = 30_000;
+  private life: Life | undefined;
+  private connection: ZkConnection | undefined;
+  private isConnecting = false;
+  private readonly waiting = new Set<Waiting>();
+  private lastSeen = 0n;
+  private lastCause: Error | undefined;
+  private beat: unknown;
+  private readonly closing = new AbortController();
+
+  constructor(private readonly settings: ZkSessionSettings) {}
+
+  /** The time-out that the server has granted, in ms; before that the requested one. */
+  get grantedMs(): number {
+    return this.life?.granted.timeoutMs ?? this.timeoutMs;
+  }
+
+  /** Number of the session in the server. */
+  get id(): string {
+    return (this.life?.granted.id ?? 0n).toString(16);
+  }
+
+  /**
+   * Sends a request: at once, or as soon as there is a connection. Requests that are sent in one step go to the same
+   * session.
+   *
+   * @throws {ZkFailure}
+   */
+  request<T>(request: ZkRequest<T>, { within, until = this.timeLimit() }: RequestTerms = {}): Promise<T> {
+    return this.connected(until, (connection) => {
+      if (within && within !== this.life) return Promise.reject(sessionOver());
+      return connection.send(request, until);
+    });
+  }
+
+  get isClosed(): boolean {
+    return this.closing.signal.aborted;
+  }
+
+  /** Calls `use` with the session, once there is a connection. Its requests are sent at once. */
+  with<T>(until: number, use: (session: Session) => Promise<T>): Promise<T> {
+    return this.connected(until, () => use(this.life!));
+  }
+
+  /** Returns when a request that begins now has settled at the latest. */
+  timeLimit(): number {
+    const { runtime, commandTimeoutMs } = this.settings;
+    return runtime.now() + commandTimeoutMs;
+  }
+
+  /** Closes the connection. With `keepsNodes`, the session lives on in the server until its time-out. */
+  async close({ keepsNodes }: { readonly keepsNodes: boolean }): Promise<void> {
+    const { connection, closing } = this;
+    const { runtime } = this.settings;
+    if (!closing.signal.aborted) {
+      closing.abort();
+      runtime.clearTimer(this.beat);
+      for (const { reject } of this.waiting) reject(closed());
+      this.waiting.clear();
+    }
+    if (!connection || connection.isOver) return;
+    const end = (): void => connection.destroy(new Error('the lock store is closed'));
+    if (!keepsNodes) {
+      await connection.closeSession(runtime.now() + CLOSE_MS).catch(() => undefined);
+    }
+    end();
+  }
+
+  private connected<T>(until: number, use: (connection: ZkConnection) => Promise<T>): Promise<T> {
+    const { connection, closing } = this;
+    if (closing.signal.aborted) return Promise.reject(closed());
+    if (connection && !connection.isOver) return use(connection);
+    return new Promise<T>((resolve, reject) => {
+      const { runtime } = this.settings;
+      const late = (): void => {
+        this.waiting.delete(waiting);
+        reject(noConnection(this.lastCause));
+      };
+      const timer = runtime.setTimer(late, until - runtime.now());
+      const waiting: Waiting = {
+        send: (opened) => {
+          runtime.clearTimer(timer);
+          use(opened).then(resolve, reject);
+        },
+        reject: (failure) => {
+          runtime.clearTimer(timer);
+          reject(failure);
+        },
+      };
+      this.waiting.add(waiting);
+      void this.connect();
+    });
+  }
+
+  /** Tries one server after the other, while a session lives or a request waits. */
+  private async connect(): Promise<void> {
+    if (this.isConnecting) return;
+    this.isConnecting = true;
+    while (this.needsConnection) {
+      for (const server of this.shuffledServers()) if (this.needsConnection) await this.connectTo(server);
+      if (this.needsConnection) await this.pause(RETRY_MS * (0.5 + this.settings.runtime.random()));
+    }
+    this.isConnecting = false;
+  }
+
+  private get needsConnection(): boolean {
+    if (this.closing.signal.aborted || this.connection?.isOver === false) return false;
+    return this.life !== undefined || this.waiting.size > 0;
+  }
+
+  /** Tries to take up the session on a server, or to begin a new one. Never rejects. */
+  private async connectTo(server: ZkServer): Promise<void> {
+    const { runtime, servers, tls, auth, commandTimeoutMs } = this.settings;
+    const known = this.life;
+    // A server that has lost its data would refuse for ever a client that has seen more.
+    const isForgotten = known && runtime.now() > known.heardFrom + 2 * known.granted.timeoutMs;
+    const lastSeen = isForgotten ? 0n : this.lastSeen;
+    const timeoutMs = known?.granted.timeoutMs ?? this.timeoutMs;
+    const askedAt = runtime.now();
+    const hello = { ...(known?.granted ?? NEW_SESSION), timeoutMs, lastSeen };
+    let life: Life | undefined;
+    const host = {
+      runtime,
+      tls,
+      heard: (sentAt: number, seen: bigint) => {
+        if (life) life.heardFrom = Math.max(life.heardFrom, sentAt);
+        // Replies without a change, as of a ping, may say less.
+        if (seen > this.lastSeen) this.lastSeen = seen;
+      },
+      changed: this.watches.changed.bind(this.watches),
+      ended: (cause: Error) => this.ended(cause),
+    };
+    const openMs = Math.min(timeoutMs / servers.length / 3, commandTimeoutMs);
+    const until = askedAt + 2 * openMs;
+    const limits = { timeoutMs: openMs, signal: this.closing.signal };
+    try {
+      const { connection, granted } = await ZkConnection.open(server, hello, host, limits);
+      if (granted.timeoutMs <= 0) {
+        connection.destroy(new Error('the session has expired'));
+        this.expire(known);
+        return this.needsConnection ? await this.connectTo(server) : undefined;
+      }
+      life = known ?? new Life(granted);
+      life.heardFrom = Math.max(life.heardFrom, askedAt);
+      for (const { scheme, credentials } of auth)
+        await connection.authenticate(scheme, Buffer.from(credentials), until);
+      await this.watches.setAgain(connection, lastSeen, until);
+      this.life = life;
+      this.established(connection, granted.timeoutMs);
+    } catch (cause) {
+      this.lastCause = cause as Error;
+    }
+  }
+
+  private established(connection: ZkConnection, timeoutMs: number): void {
+    this.connection = connection;
+    this.keepAlive(connection, timeoutMs);
+    for (const waiting of [...this.waiting]) {
+      this.waiting.delete(waiting);
+      waiting.send(connection);
+    }
+  }
+
+  /** Pings also while requests flow: their replies may come late. */
+  private keepAlive(connection: ZkConnection, timeoutMs: number): void {
+    const { runtime, commandTimeoutMs } = this.settings;
+    const beat = (): void => {
+      if (connection.isOver) return;
+      const replyMs = Math.min(commandTimeoutMs, timeoutMs * PING_REPLY_PART);
+      connection.ping(runtime.now() + replyMs).catch(() => undefined);
+      this.keepAlive(connection, timeoutMs);
+    };
+    runtime.clearTimer(this.beat);
+    this.beat = runtime.setTimer(beat, timeoutMs * PING_PART, true);
+  }
+
+  /** While a session lives, it is taken up again at once: the server has to hear of it within its time-out. */
+  private ended(cause: Error): void {
+    this.lastCause = cause;
+    this.connection = undefined;
+    if (!this.closing.signal.aborted) void this.connect();
+  }
+
+  private expire(life: Life | undefined): void {
+    if (!life || this.life !== life) return;
+    this.life = undefined;
+    this.lastSeen = 0n;
+    life.ending.abort();
+    this.watches.clear();
+  }
+
+  private shuffledServers(): readonly ZkServer[] {
+    const { servers, runtime } = this.settings;
+    return servers
+      .map((server) => ({ server, at: runtime.random() }))
+      .sort((a, b) => a.at - b.at)
+      .map(({ server }) => server);
+  }
+
+  private pause(ms: number): Promise<void> {
+    const { runtime } = this.settings;
+    const { signal } = this.closing;
+    return new Promise((resolve) => {
+      const end = (): void => {
+        runtime.clearTimer(timer);
+        signal.removeEventListener('abort', end);
+        resolve();
+      };
+      const timer = runtime.setTimer(end, ms);
+      signal.addEventListener('abort', end);
+    });
+  }
+}
+
+export const closed = (): ZkFailure => new ZkFailure('The lock store is closed', 'not-executed', {});
+
+const sessionOver = (): ZkFailure =>
+  new ZkFailure('The session of ZooKeeper is over', 'not-executed', { passing: true }, CODE.sessionExpired);
+
+/** Whether a request failed because its session is over: nothing of it is left. */
+export const isSessionOver = (failure: unknown): boolean => hasCode(failure, CODE.sessionExpired);

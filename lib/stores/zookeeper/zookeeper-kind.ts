@@ -1,0 +1,180 @@
+import type { Claim } from '../../core/seam/claim.js';
+import type { KindTraits } from '../../core/seam/kind-traits.js';
+import type { KindStore, ReleaseOptions } from '../../core/seam/lock-store.js';
+import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
+import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { NodeKind, NodeQueue } from './lock-nodes.js';
+import type { LockPaths } from './lock-path.js';
+import type { NodeLocks } from './node-locks.js';
+import type { PathOrder } from './path-order.js';
+import { Place, type Places } from './place.js';
+import type { ZkSession } from './zk-session.js';
+import { closed } from './zk-session.js';
+
+export interface ZookeeperKindHost {
+  readonly session: ZkSession;
+  readonly paths: LockPaths;
+  readonly order: PathOrder;
+  readonly places: Places;
+  readonly locks: NodeLocks;
+}
+
+/** One kind of lock in ZooKeeper. A claim that waits has its node in the queue, and its process is told of its turn. */
+export class ZookeeperKind implements KindStore {
+  // A token is the number of a node, so each hold needs a node of its own.
+  readonly traits: Partial<KindTraits> = { handedOff: false };
+
+  /** Of read-write locks only. */
+  readonly downgrade?: (claim: Claim) => Promise<ExtendReply>;
+
+  constructor(
+    private readonly kind: NodeKind,
+    private readonly host: ZookeeperKindHost,
+  ) {
+    if (kind !== 'exclusive') this.downgrade = (claim) => this.becomeReader(claim);
+  }
+
+  acquire(claim: Claim): Promise<AcquireReply> {
+    if (claim.kind !== 'permit' && claim.perKeyCounter)
+      return Promise.reject(new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true }));
+    return this.inOrder(claim, (path, until, sent) => {
+      const known = this.host.places.of(claim.owner);
+      const place = known ?? new Place(claim, path, this.kind);
+      const reply = known ? this.again(known, until) : this.request(claim, place, until, sent);
+      place.settled = reply.catch(() => undefined);
+      return reply;
+    });
+  }
+
+  async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
+    const { session, places, locks } = this.host;
+    const requests = claims.map((claim) =>
+      this.inOrder(claim, async (_, until): Promise<ExtendReply> => {
+        const place = places.of(claim.owner);
+        if (place?.state !== 'held' || !(await locks.isThere(place, until))) return { status: 'lost' };
+        return { status: 'held', validForMs: session.grantedMs };
+      }),
+    );
+    const replies = await Promise.allSettled(requests);
+    const failed = replies.filter((reply) => reply.status === 'rejected');
+    if (failed.length > 0 && failed.length === replies.length) throw failed[0]!.reason;
+    return replies.map((reply) =>
+      reply.status === 'fulfilled' ? reply.value : { status: 'failed', cause: reply.reason as unknown },
+    );
+  }
+
+  release(claim: Claim, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
+    if (keepForMs !== undefined)
+      return Promise.reject(new StoreFailure(NOT_KEPT, 'not-executed', { claimOnly: true }));
+    return this.inOrder(claim, async (_, until, sent) => {
+      const place = this.host.places.of(claim.owner);
+      if (!place) return NOT_HELD;
+      // Until its create has its reply, the name of its node is unknown.
+      if (place.state === 'asked') await place.settled;
+      const isHeld = place.state === 'held';
+      const wasThere = await this.host.locks.leave(place, until, sent);
+      return { wasHeld: isHeld && wasThere, othersWaiting: false };
+    });
+  }
+
+  private becomeReader(claim: Claim): Promise<ExtendReply> {
+    const { places, locks, session } = this.host;
+    return this.inOrder(claim, async (_, until) => {
+      const place = places.of(claim.owner);
+      if (place?.state !== 'held') return { status: 'lost' };
+      const isThere = place.kind === 'read' ? locks.isThere(place, until) : locks.downgrade(place, until);
+      return (await isThere) ? { status: 'held', validForMs: session.grantedMs } : { status: 'lost' };
+    });
+  }
+
+  /** A claim that does not wait looks first: a read instead of two writes when the lock is taken. */
+  private async request(
+    claim: Claim,
+    place: Place,
+    until: number,
+    sent: () => void,
+  ): Promise<AcquireReply> {
+    const { locks, places } = this.host;
+    if (claim.waits) place.entry = new StoreQueueEntry(() => this.release(claim).then(() => undefined));
+    else {
+      const queue = await locks.queueOf(place.path, until);
+      if (!this.isFree(queue)) return this.taken(queue.nodes[0]!.kind);
+    }
+    places.add(place);
+    try {
+      const found = await locks.enter(place, until, sent);
+      if (found === 'granted') return locks.hold(place);
+      if (found === 'gone') {
+        places.remove(place);
+        return { status: 'taken', retryInMs: 0 };
+      }
+      if (place.entry) return this.queued(place.entry, found);
+      await locks.leave(place, until);
+      return this.taken(found.heldAs);
+    } catch (failure) {
+      throw await this.cleanUp(place, failure, until);
+    }
+  }
+
+  /** The owner has a node already. */
+  private async again(place: Place, until: number): Promise<AcquireReply> {
+    const { locks, places } = this.host;
+    if (place.state === 'asked') await place.settled;
+    const found = await locks.look(place, until);
+    if (found === 'granted') return locks.hold(place);
+    if (found === 'gone') {
+      places.remove(place);
+      return { status: 'taken', retryInMs: 0 };
+    }
+    return place.entry ? this.queued(place.entry, found) : this.taken(found.heldAs);
+  }
+
+  /** Returns the failure of an acquire. What it may have left is removed by a release, if it is unknown. */
+  private async cleanUp(place: Place, failure: unknown, until: number): Promise<unknown> {
+    if (!(failure instanceof StoreFailure) || failure.outcome === 'unknown') return failure;
+    const { locks, places } = this.host;
+    if (place.node === undefined) {
+      places.remove(place);
+      return failure;
+    }
+    return locks.leave(place, until).then(
+      () => failure,
+      (left: unknown) => left,
+    );
+  }
+
+  private inOrder<T>(
+    { finalKey }: Claim,
+    operation: (path: string, until: number, sent: () => void) => Promise<T>,
+  ): Promise<T> {
+    const { session, paths, order } = this.host;
+    if (session.isClosed) return Promise.reject(closed());
+    const path = paths.of(finalKey);
+    const until = session.timeLimit();
+    return order.run(path, (sent) =>
+      session.isClosed ? Promise.reject(closed()) : operation(path, until, sent),
+    );
+  }
+
+  private isFree({ nodes }: NodeQueue): boolean {
+    return this.kind === 'read' ? nodes.every(({ kind }) => kind === 'read') : nodes.length === 0;
+  }
+
+  private taken(heldAs: NodeKind): Taken {
+    return { status: 'taken', retryInMs: Infinity, ...this.otherKind(heldAs) };
+  }
+
+  private queued(entry: StoreQueueEntry, { position, heldAs }: { position: number; heldAs: NodeKind }) {
+    return { status: 'queued', entry, position, retryInMs: Infinity, ...this.otherKind(heldAs) } as const;
+  }
+
+  /** Both halves of a read-write lock count as one kind. */
+  private otherKind(heldAs: NodeKind): { heldAs?: NodeKind } {
+    return (heldAs === 'exclusive') === (this.kind === 'exclusive') ? {} : { heldAs };
+  }
+}
+
+const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
+const REDISSON_ONLY = "fencing: 'redisson' goes with Redis: Java keeps its counters of tokens there";
+const NOT_KEPT = 'ZooKeeper ends a lock with the session of its process, and cannot keep it for a time';

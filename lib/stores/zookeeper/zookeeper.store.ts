@@ -1,0 +1,174 @@
+import type { ConnectionOptions } from 'node:tls';
+import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import type { LeaseModel } from '../../core/seam/lease-model.js';
+import type { LockStore } from '../../core/seam/lock-store.js';
+import type { KeyState } from '../../core/seam/reply.js';
+import type { StoreHost } from '../../core/seam/store-host.js';
+import { StoreHosts } from '../../core/seam/store-hosts.js';
+import { checkFunction, checkMs, reading } from '../../core/settings/option-checks.js';
+import { checkNames } from '../../core/settings/option-names.js';
+import { LockPaths } from './lock-path.js';
+import { NodeLocks } from './node-locks.js';
+import { NodeParents } from './node-parents.js';
+import { PathOrder } from './path-order.js';
+import { Places } from './place.js';
+import { aclsFor, sync, type Acl } from './requests.js';
+import { ZkSession } from './zk-session.js';
+import { checkZookeeper } from './zookeeper-checks.js';
+import { ZookeeperKind } from './zookeeper-kind.js';
+import { parseConnect, resolveAuth, resolveBasePath, resolveTls } from './zookeeper-options.js';
+
+const DEFAULT_COMMAND_TIMEOUT_MS = 4_000;
+
+/** Options of {@link ZooKeeperStore}. */
+export interface ZooKeeperStoreOptions {
+  /** Servers, such as `zk1:2181,zk2:2181,zk3:2181`. A path behind the last one is the chroot: `zk1:2181/app`. */
+  readonly connect: string;
+  /** Node that contains the locks. Each key is one node in it. Default: `/locks`. */
+  readonly basePath?: string | undefined;
+  /**
+   * Returns the path of the lock of a key, for locks that Java takes under paths of its own. The key has its prefix
+   * already. Default: the key, percent-encoded where a path requires it, in `basePath`.
+   */
+  readonly path?: ((key: string) => string) | undefined;
+  /** Identity of the app. Only it may use the nodes that the store creates. Default: none, and all clients may. */
+  readonly auth?: { readonly digest: string } | undefined;
+  /** Options of `tls.connect` for the secure port of the servers; `true` for their defaults. Default: no TLS. */
+  readonly tls?: ConnectionOptions | boolean | undefined;
+  /**
+   * Time in ms after which a process without contact has lost its locks. The start fails when the servers do not grant
+   * it. Default: `watchdogMs`, or what the servers grant instead.
+   */
+  readonly sessionTimeoutMs?: number | undefined;
+  /** Time in ms within which each request has its reply. Default: 4,000. */
+  readonly commandTimeoutMs?: number | undefined;
+  /** @internal Clock and timers, for tests. */
+  readonly runtime?: Runtime | undefined;
+}
+
+const OPTION_NAMES: Readonly<Record<Exclude<keyof ZooKeeperStoreOptions, 'runtime'>, true>> = {
+  ...{ connect: true, basePath: true, path: true, auth: true, tls: true },
+  ...{ sessionTimeoutMs: true, commandTimeoutMs: true },
+};
+
+/**
+ * Keeps locks in ZooKeeper, in the layout of Curator's recipes: Java services with Curator take the same locks.
+ *
+ * It supports exclusive locks and read-write locks. They end with the session of their process. See
+ * docs/stores/zookeeper.md for its guarantees.
+ *
+ * @throws {LockConfigurationError} (from the constructor) when an option cannot be used
+ *
+ * @example
+ * LockModule.forRoot({ store: new ZooKeeperStore({ connect: 'zk1:2181,zk2:2181,zk3:2181' }) });
+ */
+export class ZooKeeperStore implements LockStore {
+  readonly name = 'ZooKeeper';
+  readonly commandTimeoutMs: number;
+  readonly kinds: {
+    readonly exclusive: ZookeeperKind;
+    readonly read: ZookeeperKind;
+    readonly write: ZookeeperKind;
+  };
+  private readonly session: ZkSession;
+  private readonly paths: LockPaths;
+  private readonly order = new PathOrder();
+  private readonly places = new Places();
+  private readonly locks: NodeLocks;
+  private readonly parents: NodeParents;
+  private readonly acls: readonly Acl[];
+  private readonly hosts = new StoreHosts();
+  private readonly sessionTimeoutMs: number | undefined;
+  private isOpened = false;
+
+  constructor(input: ZooKeeperStoreOptions) {
+    const { runtime = systemRuntime(), ...given } = reading('The options of ZooKeeperStore', () => ({
+      ...input,
+    }));
+    checkNames(given, 'ZooKeeperStore', OPTION_NAMES);
+    const { servers, chroot } = parseConnect(given.connect);
+    const auth = resolveAuth(given.auth);
+    const acls = aclsFor(auth.length > 0);
+    this.acls = acls;
+    this.commandTimeoutMs =
+      checkMs('commandTimeoutMs', given.commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
+    this.sessionTimeoutMs = checkMs('sessionTimeoutMs', given.sessionTimeoutMs, { min: 1 });
+    this.paths = new LockPaths(chroot, resolveBasePath(given.basePath), checkFunction('path', given.path));
+    const { commandTimeoutMs, places, paths, order, hosts } = this;
+    const tls = resolveTls(given.tls);
+    const session = new ZkSession({ runtime, servers, tls, auth, commandTimeoutMs });
+    session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;
+    this.session = session;
+    this.parents = new NodeParents(session, acls, paths.mayNest);
+    this.locks = new NodeLocks({
+      ...{ runtime, session, places, acls },
+      parents: this.parents,
+      atRisk: ({ finalKey }) => hosts.atRisk(finalKey),
+    });
+    const { locks } = this;
+    const kind = { session, paths, order, places, locks };
+    this.kinds = {
+      exclusive: new ZookeeperKind('exclusive', kind),
+      read: new ZookeeperKind('read', kind),
+      write: new ZookeeperKind('write', kind),
+    };
+  }
+
+  get lease(): LeaseModel {
+    return { type: 'session', timeoutMs: this.session.grantedMs };
+  }
+
+  /**
+   * Begins the session, and checks what it may do.
+   *
+   * @throws {LockConfigurationError} when locks cannot work, with what to change
+   */
+  async open(host: StoreHost): Promise<void> {
+    this.hosts.add(host);
+    const { session, sessionTimeoutMs } = this;
+    // The first service decides for all that share the store.
+    if (!this.isOpened && sessionTimeoutMs === undefined) session.timeoutMs = host.watchdogMs;
+    this.isOpened = true;
+    await checkZookeeper({ session, paths: this.paths, parents: this.parents, acls: this.acls, sessionTimeoutMs });
+  }
+
+  checkKey(finalKey: string): void {
+    this.paths.check(finalKey);
+  }
+
+  inspect(finalKey: string): Promise<KeyState | null> {
+    const path = this.paths.of(finalKey);
+    return this.order.run(path, async (sent) => {
+      const listing = this.locks.queueOf(path);
+      sent();
+      const { holders, waiting } = await listing;
+      const [first] = holders;
+      if (!first) return null;
+      return {
+        kind: first.kind,
+        holders: holders.map(({ owner }) => ({ owner, count: 1, remainingMs: Infinity })),
+        waiting: waiting.map(({ owner }) => owner),
+      };
+    });
+  }
+
+  forceUnlock(finalKey: string): Promise<boolean> {
+    const path = this.paths.of(finalKey);
+    return this.order.run(path, async (sent) => {
+      const until = this.session.timeLimit();
+      const { holders } = await this.locks.queueOf(path, until);
+      const deletions = holders.map(({ name }) => this.locks.delete(`${path}/${name}`, { until }));
+      sent();
+      return (await Promise.all(deletions)).includes(true);
+    });
+  }
+
+  async ping(): Promise<void> {
+    // The leader replies to this, so there is a quorum.
+    await this.session.request(sync(this.paths.basePath));
+  }
+
+  close(): Promise<void> {
+    return this.session.close({ keepsNodes: this.places.holdLocks });
+  }
+}
