@@ -80,6 +80,7 @@ export class CoreContext {
       get starting() {
         return starting();
       },
+      log: (sentence) => this.logger.log(sentence),
       warn: (sentence) => this.logger.warn(sentence),
       atRisk: (finalKey) => this.keeper.lookAt(finalKey),
     };

@@ -19,6 +19,8 @@ export interface StoreHost {
   readonly watchdogMs: number;
   /** The start of the app; undefined when the app has started, and for a store that is passed as an option. */
   readonly starting?: AppStart | undefined;
+  /** Logs a fact about the store that its users should know, as a sentence. The store gives each one once. */
+  log(sentence: string): void;
   /** Logs a warning about the setup of the store, as a sentence. The store gives each warning once. */
   warn(sentence: string): void;
   /**

@@ -8,14 +8,23 @@ export class StoreHosts {
     this.hosts.add(host);
   }
 
+  /** Logs a fact, in the log of the first service. */
+  log(sentence: string): void {
+    this.first?.log(sentence);
+  }
+
   /** Logs a warning, in the log of the first service. */
   warn(sentence: string): void {
-    const [first] = this.hosts;
-    first?.warn(sentence);
+    this.first?.warn(sentence);
   }
 
   /** See {@link StoreHost.atRisk}. */
   atRisk(finalKey?: string): void {
     for (const host of this.hosts) host.atRisk(finalKey);
+  }
+
+  private get first(): StoreHost | undefined {
+    const [first] = this.hosts;
+    return first;
   }
 }

@@ -29,6 +29,8 @@ export interface NodeLocksHost {
   readonly acls: readonly Acl[];
   /** The node of a hold was deleted by another client, or may have been. */
   atRisk(place: Place): void;
+  /** A grant has this fencing token. */
+  gaveToken(token: number): void;
 }
 
 /**
@@ -131,8 +133,10 @@ export class NodeLocks {
     place.state = 'held';
     const timer = runtime.setTimer(() => this.watchHold(place), WATCH_AFTER_MS, true);
     place.watches(() => runtime.clearTimer(timer));
-    const token = place.isFenced ? { token: place.created, tokens: 1 } : {};
-    return { status: 'granted', validForMs: session.grantedMs, session: place.session!, ...token };
+    const grant = { status: 'granted', validForMs: session.grantedMs, session: place.session! } as const;
+    if (!place.isFenced) return grant;
+    this.host.gaveToken(place.created);
+    return { ...grant, token: place.created, tokens: 1 };
   }
 
   /**

@@ -1,4 +1,4 @@
-import { JuteReader, JuteWriter } from './jute.js';
+import type { JuteReader, JuteWriter } from './jute.js';
 
 /** A request, and how its reply is read. */
 export interface ZkRequest<T> {

@@ -60,7 +60,7 @@ interface Pending {
 /** One connection to a server. Replies come in the order of the requests. */
 export class ZkConnection {
   private readonly frames = new Frames();
-  private pending: Pending[] = [];
+  private readonly pending: Pending[] = [];
   private greeted: ((frame: Buffer) => void) | undefined;
   private nextXid = 1;
   private timer: unknown;
@@ -88,7 +88,7 @@ export class ZkConnection {
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ): Promise<{ connection: ZkConnection; granted: SessionGrant }> {
     const { runtime, tls } = of;
-    const socket = tls ? connectTls({ servername: host, ...tls, host, port }) : connectTcp({ host, port });
+    const socket = tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port });
     const connection = new ZkConnection(socket, of);
     const giveUp = (): void => connection.destroy(new Error(`no session within ${Math.round(timeoutMs)} ms`));
     const timer = runtime.setTimer(giveUp, timeoutMs, true);
@@ -249,7 +249,8 @@ const helloOf = ({ id, password, timeoutMs, lastSeen }: SessionHello): Buffer =>
   // The last value: the client wants no server that only reads.
   new JuteWriter().int(0).long(lastSeen).int(timeoutMs).long(id).bytes(password).bool(false).frame();
 
-const grantOf = (frame: Buffer): SessionGrant => {
+/** Reads the reply to a hello. */
+export const grantOf = (frame: Buffer): SessionGrant => {
   const from = new JuteReader(frame);
   // Version of the protocol.
   from.int();

@@ -2,7 +2,7 @@ import type { ConnectionOptions } from 'node:tls';
 import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import type { ZkRequest } from './requests.js';
-import { noConnection, ZkConnection, type SessionGrant, type ZkServer } from './zk-connection.js';
+import { noConnection, ZkConnection, type SessionGrant, type ZkEvent, type ZkServer } from './zk-connection.js';
 import { CODE, hasCode, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
@@ -188,7 +188,7 @@ export class ZkSession {
   private async connectTo(server: ZkServer): Promise<void> {
     const { runtime, servers, tls, auth, commandTimeoutMs } = this.settings;
     const known = this.life;
-    // A server that has lost its data would refuse for ever a client that has seen more.
+    // A server that has lost its data refuses a client that has seen more, each time.
     const isForgotten = known && runtime.now() > known.heardFrom + 2 * known.granted.timeoutMs;
     const lastSeen = isForgotten ? 0n : this.lastSeen;
     const timeoutMs = known?.granted.timeoutMs ?? this.timeoutMs;
@@ -203,7 +203,7 @@ export class ZkSession {
         // Replies without a change, as of a ping, may say less.
         if (seen > this.lastSeen) this.lastSeen = seen;
       },
-      changed: this.watches.changed.bind(this.watches),
+      changed: (event: ZkEvent) => this.watches.changed(event),
       ended: (cause: Error) => this.ended(cause),
     };
     const openMs = Math.min(timeoutMs / servers.length / 3, commandTimeoutMs);

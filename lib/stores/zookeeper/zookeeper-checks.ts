@@ -57,7 +57,10 @@ const checkRights = async ({ session, paths: { basePath }, parents, acls }: Chec
   const node = `${basePath === '/' ? '' : basePath}/nest-redis-lock-check-${session.id}`;
   try {
     if (basePath !== '/') await parents.create(basePath, session.timeLimit());
-    await session.request(create(node, NO_DATA, EPHEMERAL, acls));
+    await session.request(create(node, NO_DATA, EPHEMERAL, acls)).catch((failure: unknown) => {
+      // An earlier check of this session was interrupted.
+      if (!hasCode(failure, CODE.nodeExists)) throw failure;
+    });
     await session.request(getChildren(basePath));
     await session.request(remove(node));
   } catch (failure) {

@@ -80,6 +80,7 @@ export class ZooKeeperStore implements LockStore {
   private readonly hosts = new StoreHosts();
   private readonly sessionTimeoutMs: number | undefined;
   private isOpened = false;
+  private hasToldOfTokens = false;
 
   constructor(input: ZooKeeperStoreOptions) {
     const { runtime = systemRuntime(), ...given } = reading('The options of ZooKeeperStore', () => ({
@@ -104,6 +105,7 @@ export class ZooKeeperStore implements LockStore {
       ...{ runtime, session, places, acls },
       parents: this.parents,
       atRisk: ({ finalKey }) => hosts.atRisk(finalKey),
+      gaveToken: (token) => this.gaveToken(token),
     });
     const { locks } = this;
     const kind = { session, paths, order, places, locks };
@@ -129,7 +131,13 @@ export class ZooKeeperStore implements LockStore {
     // The first service decides for all that share the store.
     if (!this.isOpened && sessionTimeoutMs === undefined) session.timeoutMs = host.watchdogMs;
     this.isOpened = true;
-    await checkZookeeper({ session, paths: this.paths, parents: this.parents, acls: this.acls, sessionTimeoutMs });
+    const { paths, parents, acls } = this;
+    await checkZookeeper({ session, paths, parents, acls, sessionTimeoutMs });
+    if (session.grantedMs === session.timeoutMs) return;
+    host.warn(
+      `ZooKeeper grants a session of ${session.grantedMs} ms instead of ${session.timeoutMs} ms, which watchdogMs asks for. ` +
+        'A process without contact loses its locks after that time.',
+    );
   }
 
   checkKey(finalKey: string): void {
@@ -170,5 +178,14 @@ export class ZooKeeperStore implements LockStore {
 
   close(): Promise<void> {
     return this.session.close({ keepsNodes: this.places.holdLocks });
+  }
+
+  private gaveToken(token: number): void {
+    if (this.hasToldOfTokens || !this.isOpened) return;
+    this.hasToldOfTokens = true;
+    this.hosts.log(
+      `The first fencing token is ${token}: ZooKeeper counts its changes. A table that has stored tokens of Redis or of ` +
+        'a database refuses all tokens of ZooKeeper; set its tokens back when you move.',
+    );
   }
 }

@@ -1,37 +1,12 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
-import { LockService } from '../../../lib/lock.service.js';
-import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
 import type { MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { until } from '../async.js';
 import type { ForeignTransaction } from '../foreign-transaction.js';
+import { openLocksOn, type OpenLocksOn, type StoreLocksOptions } from '../stores/open-locks-on.js';
 import { TcpProxy } from '../tcp-proxy.js';
-
-export type SqlLocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
 
 /** Options that the stores on all databases have. */
 export type SqlStoreOptions = Omit<MysqlStoreOptions, 'uri' | 'options'>;
-
-/** A lock service on a store, with what it has logged. */
-export interface OpenSqlLocks extends AsyncDisposable {
-  readonly locks: LockService;
-  readonly manager: LockManager;
-  readonly log: readonly string[];
-  readonly lost: readonly LockEvents['lost'][];
-}
-
-/** Makes a lock service on a store, with the checks and defaults of `LockModule`. */
-export const openSqlLocks = (store: SqlStore, options: SqlLocksOptions = {}): OpenSqlLocks => {
-  const { settings } = resolveOptions({ shutdownGraceMs: 0, ...options, store });
-  const log: string[] = [];
-  const say = (line: string) => void log.push(line);
-  const manager = new LockManager(store, settings, { log: say, warn: say });
-  const locks = new LockService(manager, undefined);
-  const lost: LockEvents['lost'][] = [];
-  locks.on('lost', (event) => void lost.push(event));
-  return { locks, manager, log, lost, [Symbol.asyncDispose]: () => manager.close() };
-};
 
 let keys = 0;
 
@@ -94,8 +69,8 @@ export abstract class SqlLab<
   }
 
   /** A lock service as another process would have it. */
-  open(options?: SqlLocksOptions, storeOptions?: Options): OpenSqlLocks {
-    return this.track(openSqlLocks(this.make(storeOptions), options));
+  open(options?: StoreLocksOptions, storeOptions?: Options): OpenLocksOn {
+    return this.track(openLocksOn(this.make(storeOptions), options));
   }
 
   async proxy(): Promise<TcpProxy> {
@@ -127,7 +102,7 @@ export abstract class SqlLab<
   }
 
   /** Resolves when the services and the table keep nothing. */
-  async nothingLeft(...services: readonly OpenSqlLocks[]): Promise<void> {
+  async nothingLeft(...services: readonly OpenLocksOn[]): Promise<void> {
     for (const { locks } of services) {
       await until(() => Object.values(locks.usage).every((size) => size === 0), {
         what: 'the service keeps nothing',

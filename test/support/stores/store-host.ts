@@ -5,6 +5,7 @@ import type { StoreHost } from '../../../lib/core/seam/store-host.js';
 export const storeHost = (overrides: Partial<StoreHost> = {}): StoreHost => ({
   runtime: systemRuntime(),
   watchdogMs: 30_000,
+  log: () => undefined,
   warn: () => undefined,
   atRisk: () => undefined,
   ...overrides,

@@ -1,13 +1,13 @@
 import { MysqlStore } from '../../../../lib/stores/mysql/mysql.store.js';
 import { PostgresStore } from '../../../../lib/stores/postgres/postgres.store.js';
-import { openSqlLocks } from '../../../support/sql/sql-lab.js';
+import { openLocksOn } from '../../../support/stores/open-locks-on.js';
 import { workerChannel } from '../../../support/worker-channel.js';
 
 /** Waits for a key until this process is killed: its arguments are the address of the server and the key. */
 const [uri, key] = process.argv.slice(2) as [string, string];
 workerChannel();
 const isMysql = uri.startsWith('mysql:');
-const { locks } = openSqlLocks(
+const { locks } = openLocksOn(
   isMysql ? new MysqlStore({ uri }) : new PostgresStore({ connectionString: uri }),
 );
 await locks.acquire(key, { waitMs: 60_000 });

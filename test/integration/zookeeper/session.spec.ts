@@ -1,0 +1,305 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { LockLostError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
+import { until } from '../../support/async.js';
+import type { TcpProxy } from '../../support/tcp-proxy.js';
+import { newKey, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
+
+/** Short enough to end while a test waits, long enough for a busy machine. */
+const SESSION_MS = 3_000;
+const WAIT = { waitMs: 60_000 };
+const OPTIONS = { watchdogMs: SESSION_MS, commandTimeoutMs: 1_000 };
+/** A session that no pause of a test ends. */
+const LONG_MS = 60_000;
+
+describe('when the connection to ZooKeeper is lost', () => {
+  let lab: ZooKeeperLab;
+  beforeAll(async () => {
+    lab = await ZooKeeperLab.start();
+    return () => lab[Symbol.asyncDispose]();
+  });
+  afterEach(() => lab.reset());
+
+  /** Two processes: one behind a proxy, and one beside it. */
+  const two = async (sessionMs = SESSION_MS) => {
+    const proxy = await lab.proxy();
+    const session = lab.sessionThrough(proxy);
+    const options = { ...OPTIONS, watchdogMs: sessionMs };
+    const { commandTimeoutMs, ...forLocks } = options;
+    const cutOff = lab.open(forLocks, { connect: proxy.address, commandTimeoutMs });
+    const other = lab.open(forLocks, { commandTimeoutMs });
+    await Promise.all([cutOff.manager.open(), other.manager.open()]);
+    return { proxy, session, cutOff, other };
+  };
+
+  /** Cuts a process off until its session has ended in the server. */
+  const expire = async (proxy: TcpProxy, isOver: () => Promise<boolean>): Promise<void> => {
+    proxy.refuse();
+    proxy.cut();
+    await until(isOver, { what: 'the session ends in the server' });
+  };
+
+  it('while a lock is held, and comes back within the session: the lock stays', async () => {
+    const { proxy, cutOff, other } = await two(LONG_MS);
+    const key = newKey();
+    const lease = await cutOff.locks.acquire(key);
+    const [node] = await lab.nodes(key);
+    proxy.cut();
+    await expect(other.locks.acquire(key, { waitMs: 0 })).rejects.toBeInstanceOf(LockNotAcquiredError);
+    await until(() => proxy.connectionCount > 1, { what: 'the process connects again' });
+    expect(lease.signal.aborted).toBe(false);
+    expect(await lab.nodes(key)).toEqual([node]);
+    expect(await lease.release()).toBe('released');
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while a lock is held, for longer than the session: it is lost before another process has it', async () => {
+    const { proxy, cutOff, other } = await two();
+    const key = newKey();
+    const lease = await cutOff.locks.acquire(key);
+    const waiting = other.locks.acquire(key, WAIT).then((next) => ({ next, wasLost: lease.signal.aborted }));
+    await lab.nodesAre(key, 2);
+    await expire(proxy, async () => (await lab.nodes(key)).length === 1);
+    const { next, wasLost } = await waiting;
+    expect(wasLost).toBe(true);
+    expect(lease.signal.reason).toBeInstanceOf(LockLostError);
+    expect(cutOff.lost).toMatchObject([{ key, reason: 'expired' }]);
+    await proxy.restore();
+    expect(await lease.release()).toBe('lost');
+    expect(next.signal.aborted).toBe(false);
+    await next.release();
+    await cutOff.locks.withLock(key, WAIT, () => undefined);
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while a lock is held, for longer than it counts: it is lost, and given back after the reconnect', async () => {
+    // The process counts on two thirds of its session; the server keeps it for longer.
+    const { proxy, cutOff, other } = await two(9_000);
+    const key = newKey();
+    const lease = await cutOff.locks.acquire(key);
+    const [node] = await lab.nodes(key);
+    proxy.refuse();
+    proxy.cut();
+    await until(() => lease.signal.aborted, { what: 'the lock is lost' });
+    expect(await lab.nodes(key)).toEqual([node]);
+    await proxy.restore();
+    await other.locks.withLock(key, { waitMs: 2_000 }, () => undefined);
+    expect(cutOff.lost).toMatchObject([{ key, reason: 'expired' }]);
+    await lease.release();
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('and the server has ended the session: its locks are lost at once when it says so', async () => {
+    const { session, cutOff } = await two(LONG_MS);
+    const key = newKey();
+    const lease = await cutOff.locks.acquire(key);
+    await session.end(lab.server);
+    await until(() => lease.signal.aborted, { what: 'the lock is lost' });
+    expect(cutOff.lost).toMatchObject([{ key, reason: 'refused' }]);
+    await cutOff.locks.withLock(key, () => undefined);
+    await lease.release();
+    await lab.nothingLeft(cutOff);
+  });
+
+  it('while a claim is queued: it keeps its place', async () => {
+    const { proxy, cutOff, other } = await two(LONG_MS);
+    const key = newKey();
+    const lease = await other.locks.acquire(key);
+    const waiting = cutOff.locks.acquire(key, WAIT);
+    await lab.isQueued(key, cutOff);
+    const nodes = await lab.nodes(key);
+    proxy.cut();
+    await until(() => proxy.connectionCount > 1, { what: 'the process connects again' });
+    expect(await lab.nodes(key)).toEqual(nodes);
+    await lease.release();
+    await (await waiting).release();
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while a claim is queued, and its turn comes meanwhile: it hears of that after the reconnect', async () => {
+    const { proxy, cutOff, other } = await two(LONG_MS);
+    const key = newKey();
+    const lease = await other.locks.acquire(key);
+    const waiting = cutOff.locks.acquire(key, WAIT);
+    await lab.isQueued(key, cutOff);
+    proxy.refuse();
+    proxy.cut();
+    await lease.release();
+    await proxy.restore();
+    await (await waiting).release();
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while a claim is queued, for longer than the session: the wait goes on with a new place', async () => {
+    const { proxy, cutOff, other } = await two();
+    const key = newKey();
+    const lease = await other.locks.acquire(key);
+    const waiting = cutOff.locks.acquire(key, WAIT);
+    await lab.isQueued(key, cutOff);
+    await expire(proxy, async () => (await lab.nodes(key)).length === 1);
+    await proxy.restore();
+    await lab.nodesAre(key, 2);
+    await lease.release();
+    await (await waiting).release();
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while a claim is queued, and the caller gives up meanwhile: its node goes after the reconnect', async () => {
+    const { proxy, cutOff, other } = await two(LONG_MS);
+    const key = newKey();
+    const lease = await other.locks.acquire(key);
+    const stop = new AbortController();
+    const waiting = cutOff.locks.acquire(key, { ...WAIT, signal: stop.signal });
+    await lab.isQueued(key, cutOff);
+    proxy.refuse();
+    proxy.cut();
+    stop.abort();
+    await expect(waiting).rejects.toThrow();
+    await proxy.restore();
+    await lab.nodesAre(key, 1);
+    expect(await lease.release()).toBe('released');
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it.each([
+    { what: 'the request', direction: 'toServer' },
+    { what: 'its reply', direction: 'toClient' },
+  ] as const)('while $what of a create is under way: no node is left', async ({ direction }) => {
+    const { proxy, cutOff, other } = await two(LONG_MS);
+    const key = newKey();
+    // The container exists, so the next create is that of the lock.
+    await other.locks.withLock(key, () => undefined);
+    let cuts = 0;
+    const stop = proxy.onData((connection, to, chunk) => {
+      if (to !== direction || !chunk.includes('-lock-')) return;
+      cuts += 1;
+      connection.cut();
+    });
+    await expect(cutOff.locks.acquire(key, WAIT)).rejects.toThrow();
+    expect(cuts).toBeGreaterThan(0);
+    stop();
+    await lab.nodesAre(key, 0);
+    await other.locks.withLock(key, { waitMs: 0 }, () => undefined);
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while the reply to a create is under way, for longer than the session: no node is left', async () => {
+    const { proxy, cutOff, other } = await two();
+    const key = newKey();
+    await other.locks.withLock(key, () => undefined);
+    const stop = proxy.onData((connection, to, chunk) => {
+      if (to !== 'toClient' || !chunk.includes('-lock-')) return;
+      proxy.refuse();
+      connection.cut();
+    });
+    await expect(cutOff.locks.acquire(key, WAIT)).rejects.toThrow();
+    stop();
+    await lab.nodesAre(key, 0);
+    await proxy.restore();
+    await cutOff.locks.withLock(key, WAIT, () => undefined);
+    await lab.nothingLeft(cutOff, other);
+  });
+
+  it('while the reply to a release is under way: the lock is free', async () => {
+    const { proxy, cutOff, other } = await two(LONG_MS);
+    const key = newKey();
+    const lease = await cutOff.locks.acquire(key);
+    proxy.swallowReplies();
+    const released = lease.release();
+    await other.locks.withLock(key, WAIT, () => undefined);
+    await proxy.restore();
+    await released.catch(() => undefined);
+    await lab.nothingLeft(cutOff, other);
+  });
+});
+
+describe('a half-open connection', () => {
+  let lab: ZooKeeperLab;
+  beforeAll(async () => {
+    lab = await ZooKeeperLab.start();
+    return () => lab[Symbol.asyncDispose]();
+  });
+  afterEach(() => lab.reset());
+
+  it('is dropped within two thirds of the session, and another server keeps the locks', async () => {
+    const [silent, good] = [await lab.proxy(), await lab.proxy()];
+    const { locks, lost } = lab.open({ watchdogMs: 9_000 }, { connect: `${silent.address},${good.address}` });
+    const lease = await locks.acquire(newKey());
+    const [used, spare] = silent.connections.length > 0 ? [silent, good] : [good, silent];
+    const before = spare.connectionCount;
+    used.blackhole();
+    await until(() => spare.connectionCount > before, { what: 'the other server is used' });
+    await locks.ping();
+    expect(lost).toEqual([]);
+    expect(await lease.release()).toBe('released');
+  });
+});
+
+describe('a store that closes', () => {
+  let lab: ZooKeeperLab;
+  beforeAll(async () => {
+    lab = await ZooKeeperLab.start();
+    return () => lab[Symbol.asyncDispose]();
+  });
+  afterEach(() => lab.reset());
+
+  it('while a section runs: its lock stays until the session ends', async () => {
+    const closing = lab.open({ watchdogMs: SESSION_MS }, { commandTimeoutMs: 1_000 });
+    const other = lab.open();
+    const key = newKey();
+    await closing.locks.acquire(key);
+    await closing.manager.close();
+    expect(await lab.nodes(key)).toHaveLength(1);
+    await expect(other.locks.acquire(key, { waitMs: 0 })).rejects.toBeInstanceOf(LockNotAcquiredError);
+    await other.locks.withLock(key, WAIT, () => undefined);
+  });
+
+  it('while nothing runs: its session ends at once', async () => {
+    const closing = lab.open({ watchdogMs: LONG_MS });
+    await closing.locks.withLock(newKey(), () => undefined);
+    const sessions = async (): Promise<number> =>
+      Number(/zk_global_sessions\s+(\d+)/.exec(await lab.server.command('mntr'))![1]);
+    const before = await sessions();
+    await closing.manager.close();
+    await until(async () => (await sessions()) < before, { what: 'the session ends' });
+  });
+});
+
+describe('a process of an ensemble', () => {
+  let lab: ZooKeeperLab;
+  beforeAll(async () => {
+    lab = await ZooKeeperLab.startEnsemble();
+    return () => lab[Symbol.asyncDispose]();
+  });
+  afterEach(() => lab.reset());
+
+  it('keeps its lock, and its place, when the leader is killed, and tokens grow on', async () => {
+    const [holder, waiter] = [lab.open({ watchdogMs: LONG_MS }), lab.open({ watchdogMs: LONG_MS })];
+    const key = newKey();
+    const lease = await holder.locks.acquire(key);
+    const waiting = waiter.locks.acquire(key, WAIT);
+    await lab.nodesAre(key, 2);
+    const leader = await lab.ensemble!.leader();
+    await leader.kill('SIGKILL');
+    await lab.ensemble!.ready();
+    await until(() => holder.locks.ping().then(() => true, () => false), { what: 'the holder is connected' });
+    expect(lease.signal.aborted).toBe(false);
+    expect(await lease.release()).toBe('released');
+    const next = await waiting;
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken);
+    await next.release();
+    await leader.restart();
+    await lab.ensemble!.ready();
+  });
+
+  it('has no lock when there is no quorum, and has one again when there is', async () => {
+    const { locks } = lab.open({ watchdogMs: LONG_MS }, { commandTimeoutMs: 1_000 });
+    const key = newKey();
+    await locks.withLock(key, () => undefined);
+    const [, second, third] = lab.servers;
+    await Promise.all([second!.kill('SIGKILL'), third!.kill('SIGKILL')]);
+    await expect(locks.acquire(key, { waitMs: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    await Promise.all([second!.restart(), third!.restart()]);
+    await lab.ensemble!.ready();
+    await until(() => locks.withLock(key, () => true).catch(() => false), { what: 'the key is locked again' });
+  });
+});
