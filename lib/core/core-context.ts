@@ -59,6 +59,7 @@ export class CoreContext {
       logger: this.logger,
       events: this.events,
       storeHost: this.storeHost(),
+      failed: (failure) => this.health.failed(failure),
     });
     this.requests = new StoreRequests(store, runtime, this.health, this.opening);
     this.keeper = new LeaseKeeper(this.requests, runtime);

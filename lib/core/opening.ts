@@ -9,6 +9,8 @@ interface OpeningHost {
   readonly events: LockEventHub;
   /** The service as its store sees it. */
   readonly storeHost: StoreHost;
+  /** Reports a failure of the store. */
+  failed(failure: StoreFailure): void;
 }
 
 /** Opens the store of a service: when its app starts, or else with the first request. */
@@ -36,6 +38,7 @@ export class Opening {
       await this.openAndDiagnose();
     } catch (error) {
       if (!(error instanceof StoreFailure)) throw error;
+      this.host.failed(error);
       const stop = this.host.events.on('acquired', () => {
         stop();
         this.openAndDiagnose().catch((failure: unknown) => this.report(failure));

@@ -124,9 +124,14 @@ export class ZooKeeperLab implements AsyncDisposable {
     return this.ask(remove(path));
   }
 
+  /** Names of the children of a node, none for one that does not exist. */
+  children(path: string): Promise<readonly string[]> {
+    return this.ask(getChildren(path)).catch(() => []);
+  }
+
   /** Names of the nodes of a key's lock, in the order of their numbers. */
   async nodes(key: string): Promise<readonly string[]> {
-    const names = await this.ask(getChildren(pathOf(key))).catch(() => []);
+    const names = await this.children(pathOf(key));
     return names.toSorted((a, b) => Number(a.slice(-10)) - Number(b.slice(-10)));
   }
 
