@@ -2,11 +2,12 @@ import type { RedisLockModuleOptions } from 'nest-redis-lock';
 import { MysqlStore } from 'nest-redis-lock/mysql';
 import { PostgresStore } from 'nest-redis-lock/postgres';
 import { MemoryStore } from 'nest-redis-lock/testing';
+import { ZooKeeperStore } from 'nest-redis-lock/zookeeper';
 
 interface Address {
-  /** Address of the server; empty for a store without one. */
+  /** Address of the server, or servers; empty for a store without one. */
   readonly url: string;
-  /** Prefix of every table name. */
+  /** Prefix of every table name, and name of the node that contains the locks in ZooKeeper. */
   readonly namespace: string;
   readonly commandTimeoutMs?: number;
 }
@@ -30,6 +31,9 @@ const OPTIONS = {
       pooled: new URL(url).searchParams.get('application_name') === EMBEDDED,
     }),
   }),
+  zookeeper: ({ url: connect, namespace, commandTimeoutMs }: Address) => ({
+    store: new ZooKeeperStore({ connect, basePath: `/${namespace}`, commandTimeoutMs }),
+  }),
   memory: () => ({ store: new MemoryStore() }),
 } satisfies Record<string, (address: Address) => StoreOptions>;
 
@@ -40,8 +44,17 @@ export const STORE_NAMES = Object.keys(OPTIONS) as readonly StoreName[];
 export const isStoreName = (name: string): name is StoreName => Object.hasOwn(OPTIONS, name);
 
 /** Stores with read-write locks. */
-const WITH_READERS: readonly string[] = ['redis', 'memory'] satisfies readonly StoreName[];
+const WITH_READERS: readonly string[] = ['redis', 'zookeeper', 'memory'] satisfies readonly StoreName[];
 export const hasReaders = (store: string): boolean => WITH_READERS.includes(store);
+
+/** Stores with permits. */
+const WITH_PERMITS: readonly string[] = [
+  'redis',
+  'mysql',
+  'postgres',
+  'memory',
+] satisfies readonly StoreName[];
+export const hasPermits = (store: string): boolean => WITH_PERMITS.includes(store);
 
 /** Where the locks are. */
 export interface LockPlace extends Address {

@@ -27,6 +27,7 @@ export class FlashSaleCli {
     const own = {
       REDIS_URL: undefined,
       MYSQL_URL: undefined,
+      ZOOKEEPER_CONNECT: undefined,
       DATABASE_URL: undefined,
       FORCE_COLOR: undefined,
     };

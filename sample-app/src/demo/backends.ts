@@ -25,32 +25,37 @@ export const onPath = (program: string, ...folders: readonly string[]): string |
     .map((directory) => join(directory, program))
     .find(isExecutable);
 
-/** Returns `host:port` of a URL that may contain a password. */
+/** Returns `host:port` of a URL that may contain a password; a connect string of ZooKeeper contains only this. */
 const place = (url: string): string => {
+  if (!url.includes('://')) return url;
   const { hostname, port } = new URL(url);
   return port ? `${hostname}:${port}` : hostname;
 };
 
 /** Returns the server that a variable names; undefined when it is not set. */
-export const given = (variable: string, example: string): Backend | undefined => {
+export const given = (
+  variable: string,
+  example: string,
+  isAddress = (text: string): boolean => URL.canParse(text),
+): Backend | undefined => {
   const url = process.env[variable];
   if (!url) return undefined;
-  if (!URL.canParse(url)) throw new UsageError(`${variable} must be an address such as ${example}.`);
+  if (!isAddress(url)) throw new UsageError(`${variable} must be an address such as ${example}.`);
   return { url, description: `the one of ${variable} at ${place(url)}` };
 };
 
 const START_ATTEMPTS = 3;
 
-/** Starts a server as a part: a program, or a server that is embedded in the part. */
+/** Starts a server as a part: a program with arguments of the part, or a server that is embedded in the part. */
 export const startServer = async (
   parts: Parts,
   name: string,
   module: string,
-  program?: string,
+  ...[program, ...args]: readonly string[]
 ): Promise<Backend> => {
   for (let attempt = 1; ; attempt++) {
     try {
-      const { url } = await parts.start(name, module, {}, program ? [program] : []);
+      const { url } = await parts.start(name, module, {}, program ? [program, ...args] : []);
       const what = program ? `${program}, started for this run,` : `the ${name}`;
       return { url, description: `${what} at ${place(url)}` };
     } catch (error) {

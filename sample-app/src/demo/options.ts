@@ -42,8 +42,9 @@ REDIS_URL and DATABASE_URL (PostgreSQL) name servers to use. Without them a
 redis-server or valkey-server on the PATH is started, else an embedded Valkey;
 and an embedded PostgreSQL. --store mysql keeps the locks in the server of
 MYSQL_URL, else in a mariadbd that is started; --store postgres in the server of
-DATABASE_URL, else in an embedded one. --store memory sells with one instance,
-without faults. Nothing that was there before is touched.`;
+DATABASE_URL, else in an embedded one; --store zookeeper in the servers of
+ZOOKEEPER_CONNECT, else in one that is started with Java. --store memory sells
+with one instance, without faults. Nothing that was there before is touched.`;
 
 const wholeNumber = (name: string, value: string, min: number): number => {
   const number = Number(value);

@@ -1,5 +1,6 @@
 import { BadGatewayException, Inject, Injectable } from '@nestjs/common';
 import { Limited } from 'nest-redis-lock';
+import { hasPermits } from '../lock-place.js';
 
 /** Injection token of the payment service's address. */
 export const PAYMENT_URL = Symbol('PAYMENT_URL');
@@ -19,6 +20,17 @@ export interface ChargeRequest {
   readonly signal?: AbortSignal;
 }
 
+type ChargeDecorator = (
+  target: object,
+  name: string,
+  charge: TypedPropertyDescriptor<(request: ChargeRequest) => Promise<void>>,
+) => void;
+
+/** Limits the charges in progress. In a store without permits it does nothing. */
+const LimitedCharges: ChargeDecorator = hasPermits(process.env['LOCK_STORE'] ?? 'redis')
+  ? Limited(CHARGES, { permits: MAX_CHARGES_AT_ONCE })
+  : () => undefined;
+
 /** Client of the payment service, another process that does not know our database. */
 @Injectable()
 export class PaymentClient {
@@ -28,7 +40,7 @@ export class PaymentClient {
    * Charges a customer. If too many charges are in progress, it waits for a permit. The permit of an instance that dies
    * here expires with its lease; until then there is one permit less.
    */
-  @Limited(CHARGES, { permits: MAX_CHARGES_AT_ONCE })
+  @LimitedCharges
   async charge({ sku, userId, idempotencyKey, signal }: ChargeRequest): Promise<void> {
     const answer = await fetch(`${this.url}/charges`, {
       method: 'POST',
