@@ -57,6 +57,12 @@ export class FlashSaleCli {
   }
 }
 
+/** A new folder for temporary files. */
+export const temporaryFolder = (): Disposable & { readonly path: string } => {
+  const path = mkdtempSync(join(tmpdir(), 'nest-redis-lock-demo-'));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+};
+
 /** A PATH on which there is Node.js and nothing else. */
 export const bareBonesPath = (): Disposable & { readonly path: string } => {
   const path = mkdtempSync(join(tmpdir(), 'nest-redis-lock-path-'));

@@ -1,7 +1,12 @@
+import { readdirSync } from 'node:fs';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { onPath } from '../../.ci/process.mjs';
 import type { SaleReport } from '../../sample-app/src/demo/run-sale.js';
+import { until } from '../support/async.js';
 import { MysqlServer } from '../support/mysql/mysql-server.js';
-import { bareBonesPath, buildSampleApp, FlashSaleCli } from './flash-sale-cli.js';
+import { accepts } from '../support/zookeeper/zookeeper-ports.js';
+import { ZooKeeperServer } from '../support/zookeeper/zookeeper-server.js';
+import { bareBonesPath, buildSampleApp, FlashSaleCli, temporaryFolder } from './flash-sale-cli.js';
 
 const ITEMS = 20;
 const RUN_TIMEOUT_MS = 240_000;
@@ -26,6 +31,13 @@ const run = async (args: readonly string[], env?: Record<string, string>) => {
   expect(code, cli.stderr).toBe(0);
   return result;
 };
+
+/** Resolves with the number of nodes of a server. */
+const nodesOf = async (server: ZooKeeperServer): Promise<number> =>
+  Number(/^Node count: (\d+)/m.exec(await server.command('srvr'))?.[1]);
+
+const zookeeperFilesIn = (folder: string): string[] =>
+  readdirSync(folder).filter((name) => name.includes('zookeeper'));
 
 beforeAll(buildSampleApp, RUN_TIMEOUT_MS);
 
@@ -65,6 +77,69 @@ describe('npm start -- --store', () => {
   );
 
   it(
+    'zookeeper sells every item once on a server that it starts, while instances are stopped and killed',
+    async () => {
+      using folder = temporaryFolder();
+      const { locks, reports } = await run(['--store', 'zookeeper', '--strategies', 'locked'], {
+        TMPDIR: folder.path,
+      });
+      expect(locks).toContain(`ZooKeeper: one server, started for this run with ${onPath('java')}, at 127.`);
+      expect(locks).toContain('It has no permits: ');
+      expect(reports[0]).toMatchObject({
+        facts: { ...SOLD_OUT, staleWritesRefused: 1 },
+        faults: { killed: 1, stopped: 1 },
+      });
+      expect(zookeeperFilesIn(folder.path)).toEqual([]);
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  it(
+    'zookeeper uses the servers of ZOOKEEPER_CONNECT, whose containers of the run are removed',
+    async () => {
+      // Ticks of production: it grants no session of two seconds.
+      const ticks = { tickTimeMs: 2_000, minSessionTimeoutMs: 4_000 };
+      await using server = await ZooKeeperServer.start({ ...ticks, containerCheckMs: 100 });
+      const before = await nodesOf(server);
+      const { locks, reports } = await run(['--store', 'zookeeper', '--strategies', 'locked'], {
+        ZOOKEEPER_CONNECT: server.address,
+      });
+      expect(locks).toContain(`ZooKeeper: the one of ZOOKEEPER_CONNECT at ${server.address}.`);
+      expect(reports[0]).toMatchObject({ facts: SOLD_OUT, faults: { killed: 1, stopped: 1 } });
+      await until(async () => (await nodesOf(server)) === before, {
+        what: 'the nodes of the run are removed',
+      });
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  it(
+    'zookeeper ends its server and removes its files after Ctrl-C',
+    async () => {
+      using folder = temporaryFolder();
+      const cli = new FlashSaleCli(['--store', 'zookeeper', '--serve'], { TMPDIR: folder.path });
+      await until(() => cli.stdout.includes('Ctrl-C ends it') || !cli.running, { timeoutMs: RUN_TIMEOUT_MS });
+      const port = Number(/java, at\s+127\.0\.0\.1:(\d+)/.exec(cli.stdout)?.[1]);
+      expect(port, cli.stderr).toBeGreaterThan(0);
+      await accepts(port);
+      cli.interrupt();
+      expect(await cli.exitCode(), cli.stderr).toBe(0);
+      await expect(accepts(port)).rejects.toThrow('ECONNREFUSED');
+      expect(zookeeperFilesIn(folder.path)).toEqual([]);
+    },
+    RUN_TIMEOUT_MS,
+  );
+
+  it('zookeeper says in one line what to do without Java', async () => {
+    using bare = bareBonesPath();
+    const cli = new FlashSaleCli(['--store', 'zookeeper'], { PATH: bare.path });
+    expect(await cli.exitCode()).toBe(2);
+    expect(cli.stderr).toMatch(
+      /^There is no ZooKeeper: set ZOOKEEPER_CONNECT .*, or install Java and Maven .*\n$/,
+    );
+  });
+
+  it(
     'memory sells with one instance, and says that it causes no faults',
     async () => {
       using bare = bareBonesPath();
@@ -82,7 +157,7 @@ describe('npm start -- --store', () => {
       'a store that it does not have',
       'oracle',
       {},
-      'There is no store "oracle". Choose from redis, mysql, postgres, memory.',
+      'There is no store "oracle". Choose from redis, mysql, postgres, zookeeper, memory.',
     ],
     [
       'an address that is none',
@@ -96,10 +171,26 @@ describe('npm start -- --store', () => {
       { MYSQL_URL: 'mysql://app:secret@127.0.0.1:1/app' },
       'MySQL cannot be used (the one of MYSQL_URL at 127.0.0.1:1): ',
     ],
-  ])('refuses %s, in words', async (_what, store, env, message) => {
-    const cli = new FlashSaleCli(['--store', store], env);
-    expect(await cli.exitCode()).toBe(2);
-    expect(cli.stderr).toContain(message);
-    expect(cli.stdout + cli.stderr).not.toMatch(/secret|\n +at /);
-  });
+    [
+      'a connect string with a password',
+      'zookeeper',
+      { ZOOKEEPER_CONNECT: 'zookeeper://app:secret@127.0.0.1:1' },
+      'ZOOKEEPER_CONNECT must be an address such as zk1:2181,zk2:2181,zk3:2181.',
+    ],
+    [
+      'ZooKeeper servers that are not there',
+      'zookeeper',
+      { ZOOKEEPER_CONNECT: '127.0.0.1:1' },
+      'ZooKeeper cannot be used (the one of ZOOKEEPER_CONNECT at 127.0.0.1:1): ',
+    ],
+  ])(
+    'refuses %s, in words',
+    async (_what, store, env, message) => {
+      const cli = new FlashSaleCli(['--store', store], env);
+      expect(await cli.exitCode()).toBe(2);
+      expect(cli.stderr).toContain(message);
+      expect(cli.stdout + cli.stderr).not.toMatch(/secret|\n +at /);
+    },
+    RUN_TIMEOUT_MS,
+  );
 });

@@ -4,6 +4,7 @@ import {
   ZOOKEEPER_FETCH,
   zookeeperClassPath,
 } from '../../../../.ci/zookeeper.mjs';
+import { MAX_CHARGES_AT_ONCE } from '../../payment/payment.client.js';
 import { given, onPath, startServer } from '../backends.js';
 import { UsageError } from '../options.js';
 import { openLocks, type StoreOfDemo } from './lock-desk.js';
@@ -16,8 +17,8 @@ const isConnectString = (text: string): boolean => !/:\/\/|@/.test(text);
 export const zookeeper: StoreOfDemo = {
   title: 'ZooKeeper',
   remark:
-    'It has no permits: nothing limits the charges in progress. Its locks end with the session of their process: after ' +
-    'two seconds, or after the minimum of the server.',
+    `It has no permits: with other stores at most ${MAX_CHARGES_AT_ONCE} charges run at once, here any number. A dead ` +
+    'process loses its locks with its session: after two seconds, or after minSessionTimeout of the server.',
   async findServer(parts) {
     const server = given('ZOOKEEPER_CONNECT', EXAMPLE, isConnectString);
     if (server) return server;
