@@ -27,8 +27,8 @@ npm start               runs the sale with every strategy, kills and stops
                         instances, prints a table
 npm start -- --serve    keeps the app up for curl, until Ctrl-C
 
-  --store <name>        what keeps the locks: ${STORE_NAMES.join(', ')}
-                        (default redis)
+  --store <name>        what keeps the locks (default redis):
+                        ${STORE_NAMES.join(', ')}
   --buyers <n>          how many different buyers there are (default 2000);
                         every tenth clicks five times
   --items <n>           how many articles there are (default 100)
