@@ -14,7 +14,11 @@ export class Frames {
     this.chunks.push(chunk);
     this.size += chunk.length;
     const frames: Buffer[] = [];
-    for (let length = this.next(); length !== undefined && this.size >= LENGTH + length; length = this.next()) {
+    for (
+      let length = this.next();
+      length !== undefined && this.size >= LENGTH + length;
+      length = this.next()
+    ) {
       const all = this.joined();
       frames.push(all.subarray(LENGTH, LENGTH + length));
       this.chunks = [all.subarray(LENGTH + length)];

@@ -82,7 +82,8 @@ export class JuteReader {
   list<T>(read: () => T): T[] {
     const count = this.int();
     // Each value takes a byte at least: a count that cannot be true must cost no memory.
-    if (count > this.source.length - this.at) throw new ProtocolError(`a list of ${count} values does not fit`);
+    if (count > this.source.length - this.at)
+      throw new ProtocolError(`a list of ${count} values does not fit`);
     return Array.from({ length: Math.max(0, count) }, read);
   }
 

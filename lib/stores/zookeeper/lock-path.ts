@@ -19,7 +19,8 @@ export const segmentOf = (name: string): string =>
 export const faultOfPath = (path: string): string | undefined => {
   if (!path.startsWith('/')) return 'begin with "/"';
   if (REFUSED.test(path)) return 'have no control character, and no character beyond U+FFEF';
-  if (path === '/zookeeper' || path.startsWith('/zookeeper/')) return 'not be in "/zookeeper", which is the server\'s';
+  if (path === '/zookeeper' || path.startsWith('/zookeeper/'))
+    return 'not be in "/zookeeper", which is the server\'s';
   const segments = path.slice(1).split('/');
   if (path !== '/' && segments.some((segment) => segment === '' || DOTS.test(segment)))
     return 'have no empty segment, none that is "." or "..", and no "/" at its end';

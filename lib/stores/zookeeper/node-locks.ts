@@ -5,7 +5,16 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import { MARKS, NodeQueue, nodeNameOf, ownerPrefix, type LockNode, type NodeKind } from './lock-nodes.js';
 import type { NodeParents } from './node-parents.js';
 import type { Place, Places } from './place.js';
-import { create, EPHEMERAL, EPHEMERAL_SEQUENTIAL, getChildren, getData, remove, sync, type Acl } from './requests.js';
+import {
+  create,
+  EPHEMERAL,
+  EPHEMERAL_SEQUENTIAL,
+  getChildren,
+  getData,
+  remove,
+  sync,
+  type Acl,
+} from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';
 import type { RequestTerms, ZkSession } from './zk-session.js';
 import type { ZkChange } from './zk-watches.js';
@@ -64,7 +73,10 @@ export class NodeLocks {
           places.belongsTo(place, current);
           const terms = { within: current, until };
           // The server executes both in this order, so the list has the new node.
-          const creating = session.request(create(`${path}/${name}`, NO_DATA, EPHEMERAL_SEQUENTIAL, acls), terms);
+          const creating = session.request(
+            create(`${path}/${name}`, NO_DATA, EPHEMERAL_SEQUENTIAL, acls),
+            terms,
+          );
           const listing = session.request(getChildren(path), terms);
           const [created, listed] = await Promise.allSettled([creating, listing]);
           if (created.status === 'rejected') throw created.reason;
@@ -78,7 +90,8 @@ export class NodeLocks {
         if (queue.stranger !== undefined) throw inAnotherLock(place, queue.stranger);
         return await this.settle(place, queue, until);
       } catch (failure) {
-        if (!hasCode(failure, CODE.noNode) || place.node !== undefined || tries === CREATE_TRIES) throw failure;
+        if (!hasCode(failure, CODE.noNode) || place.node !== undefined || tries === CREATE_TRIES)
+          throw failure;
         await parents.create(path, until);
       }
     }

@@ -39,7 +39,16 @@ export const EPHEMERAL = 1;
 export const EPHEMERAL_SEQUENTIAL = 3;
 export const CONTAINER = 4;
 
-const OP = { remove: 2, exists: 3, getData: 4, setData: 5, getChildren: 8, sync: 9, create: 15, createContainer: 19 };
+const OP = {
+  remove: 2,
+  exists: 3,
+  getData: 4,
+  setData: 5,
+  getChildren: 8,
+  sync: 9,
+  create: 15,
+  createContainer: 19,
+};
 /** A node of any version. */
 const ANY_VERSION = -1;
 

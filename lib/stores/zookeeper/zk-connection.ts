@@ -1,5 +1,4 @@
-import { connect as connectTcp, type Socket } from 'node:net';
-import { connect as connectTls, type ConnectionOptions } from 'node:tls';
+import type { Socket } from 'node:net';
 import type { Runtime } from '../../core/runtime.js';
 import { Frames } from './frames.js';
 import { JuteReader, JuteWriter, ProtocolError } from './jute.js';
@@ -11,12 +10,6 @@ const XID = { event: -1, ping: -2, auth: -4, setWatches: -8 };
 /** Operations of the session itself. */
 const OP = { ping: 11, auth: 100, setWatches: 101, close: -11 };
 const MAX_XID = 0x7f_ff_ff_ff;
-
-/** One server of the ensemble. */
-export interface ZkServer {
-  readonly host: string;
-  readonly port: number;
-}
 
 /** What a client says of its session when it connects. */
 export interface SessionHello {
@@ -40,7 +33,6 @@ export interface ZkEvent {
 
 export interface ZkConnectionHost {
   readonly runtime: Runtime;
-  readonly tls: ConnectionOptions | undefined;
   /** Called with each reply: when its request was sent, and the number of the last change that the server knows. */
   heard(sentAt: number, lastSeen: bigint): void;
   changed(event: ZkEvent): void;
@@ -78,23 +70,23 @@ export class ZkConnection {
   }
 
   /**
-   * Opens a connection and a session on it, or takes up an earlier one. Rejects with the cause when that takes longer
-   * than `timeoutMs`, or `signal` aborts.
+   * Begins a session on a socket, or takes up an earlier one. Rejects with the cause when that takes longer than
+   * `timeoutMs`, or `signal` aborts.
    */
   static async open(
-    { host, port }: ZkServer,
+    socket: Socket,
     hello: SessionHello,
     of: ZkConnectionHost,
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
   ): Promise<{ connection: ZkConnection; granted: SessionGrant }> {
-    const { runtime, tls } = of;
-    const socket = tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port });
+    const { runtime } = of;
     const connection = new ZkConnection(socket, of);
     const giveUp = (): void => connection.destroy(new Error(`no session within ${Math.round(timeoutMs)} ms`));
     const timer = runtime.setTimer(giveUp, timeoutMs, true);
     signal.addEventListener('abort', giveUp);
     try {
-      socket.once(tls ? 'secureConnect' : 'connect', () => socket.write(helloOf(hello)));
+      // It is sent as soon as the socket is connected.
+      socket.write(helloOf(hello));
       return { connection, granted: grantOf(await connection.greeting()) };
     } catch (cause) {
       connection.destroy(cause as Error);
@@ -240,10 +232,14 @@ export class ZkConnection {
 const nothing = (): void => undefined;
 
 export const noConnection = (cause: Error | undefined): ZkFailure =>
-  new ZkFailure(`No connection to ZooKeeper: ${cause?.message ?? 'no server has replied yet'}`, 'not-executed', {
-    cause,
-    passing: true,
-  });
+  new ZkFailure(
+    `No connection to ZooKeeper: ${cause?.message ?? 'no server has replied yet'}`,
+    'not-executed',
+    {
+      cause,
+      passing: true,
+    },
+  );
 
 const helloOf = ({ id, password, timeoutMs, lastSeen }: SessionHello): Buffer =>
   // The last value: the client wants no server that only reads.

@@ -21,7 +21,12 @@ const TEXTS: Readonly<Record<number, string>> = Object.fromEntries(
 );
 
 /** Codes of a server that may answer otherwise later. */
-const PASSING = new Set<number>([CODE.connectionLoss, CODE.sessionMoved, CODE.notReadOnly, CODE.sessionExpired]);
+const PASSING = new Set<number>([
+  CODE.connectionLoss,
+  CODE.sessionMoved,
+  CODE.notReadOnly,
+  CODE.sessionExpired,
+]);
 
 /** A failed request to ZooKeeper. */
 export class ZkFailure extends StoreFailure {
@@ -38,7 +43,12 @@ export class ZkFailure extends StoreFailure {
 
 /** Returns the failure of a request that the server has refused: it has changed nothing. */
 export const refusedWith = (code: number): ZkFailure =>
-  new ZkFailure(`ZooKeeper refused: ${TEXTS[code] ?? `error ${code}`}`, 'not-executed', { passing: PASSING.has(code) }, code);
+  new ZkFailure(
+    `ZooKeeper refused: ${TEXTS[code] ?? `error ${code}`}`,
+    'not-executed',
+    { passing: PASSING.has(code) },
+    code,
+  );
 
 /** Returns whether a request failed with this code. */
 export const hasCode = (failure: unknown, code: number): boolean =>

@@ -1,8 +1,8 @@
-import type { ConnectionOptions } from 'node:tls';
+import type { Socket } from 'node:net';
 import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import type { ZkRequest } from './requests.js';
-import { noConnection, ZkConnection, type SessionGrant, type ZkEvent, type ZkServer } from './zk-connection.js';
+import { noConnection, ZkConnection, type SessionGrant, type ZkEvent } from './zk-connection.js';
 import { CODE, hasCode, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
@@ -29,8 +29,8 @@ export interface ZkAuth {
 
 export interface ZkSessionSettings {
   readonly runtime: Runtime;
-  readonly servers: readonly ZkServer[];
-  readonly tls: ConnectionOptions | undefined;
+  /** One function for each server of the ensemble. It returns a socket that connects to the server. */
+  readonly servers: readonly (() => Socket)[];
   readonly auth: readonly ZkAuth[];
   /** Time in ms within which each request settles. */
   readonly commandTimeoutMs: number;
@@ -185,8 +185,8 @@ export class ZkSession {
   }
 
   /** Tries to take up the session on a server, or to begin a new one. Never rejects. */
-  private async connectTo(server: ZkServer): Promise<void> {
-    const { runtime, servers, tls, auth, commandTimeoutMs } = this.settings;
+  private async connectTo(dial: () => Socket): Promise<void> {
+    const { runtime, servers, auth, commandTimeoutMs } = this.settings;
     const known = this.life;
     // A server that has lost its data refuses a client that has seen more, each time.
     const isForgotten = known && runtime.now() > known.heardFrom + 2 * known.granted.timeoutMs;
@@ -197,7 +197,6 @@ export class ZkSession {
     let life: Life | undefined;
     const host = {
       runtime,
-      tls,
       heard: (sentAt: number, seen: bigint) => {
         if (life) life.heardFrom = Math.max(life.heardFrom, sentAt);
         // Replies without a change, as of a ping, may say less.
@@ -210,11 +209,11 @@ export class ZkSession {
     const until = askedAt + 2 * openMs;
     const limits = { timeoutMs: openMs, signal: this.closing.signal };
     try {
-      const { connection, granted } = await ZkConnection.open(server, hello, host, limits);
+      const { connection, granted } = await ZkConnection.open(dial(), hello, host, limits);
       if (granted.timeoutMs <= 0) {
         connection.destroy(new Error('the session has expired'));
         this.expire(known);
-        return this.needsConnection ? await this.connectTo(server) : undefined;
+        return this.needsConnection ? await this.connectTo(dial) : undefined;
       }
       life = known ?? new Life(granted);
       life.heardFrom = Math.max(life.heardFrom, askedAt);
@@ -265,7 +264,7 @@ export class ZkSession {
     this.watches.clear();
   }
 
-  private shuffledServers(): readonly ZkServer[] {
+  private shuffledServers(): readonly (() => Socket)[] {
     const { servers, runtime } = this.settings;
     return servers
       .map((server) => ({ server, at: runtime.random() }))

@@ -89,12 +89,7 @@ export class ZookeeperKind implements KindStore {
   }
 
   /** A claim that does not wait looks first: a read instead of two writes when the lock is taken. */
-  private async request(
-    claim: Claim,
-    place: Place,
-    until: number,
-    sent: () => void,
-  ): Promise<AcquireReply> {
+  private async request(claim: Claim, place: Place, until: number, sent: () => void): Promise<AcquireReply> {
     const { locks, places } = this.host;
     if (claim.waits) place.entry = new StoreQueueEntry(() => this.release(claim).then(() => undefined));
     else {

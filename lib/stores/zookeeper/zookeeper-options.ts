@@ -1,8 +1,8 @@
-import type { ConnectionOptions } from 'node:tls';
+import { connect as connectTcp, type Socket } from 'node:net';
+import { connect as connectTls, type ConnectionOptions } from 'node:tls';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { invalidOption, reading } from '../../core/settings/option-checks.js';
 import { faultOfPath } from './lock-path.js';
-import type { ZkServer } from './zk-connection.js';
 import type { ZkAuth } from './zk-session.js';
 
 const DEFAULT_PORT = 2_181;
@@ -10,6 +10,12 @@ const MAX_PORT = 65_535;
 const DEFAULT_BASE = '/locks';
 /** A host name, an IPv4 address, or an IPv6 address in brackets; and a port. */
 const SERVER = /^(\[[\da-f:.]+\]|[^\s:/,[\]]+)(?::(\d{1,5}))?$/i;
+
+/** One server of the ensemble. */
+export interface ZkServer {
+  readonly host: string;
+  readonly port: number;
+}
 
 /** Servers of an ensemble, and the node under which all of its paths are; an empty text for the root. */
 export interface Ensemble {
@@ -43,7 +49,8 @@ export const resolveAuth = (auth: unknown): readonly ZkAuth[] => {
   if (auth === undefined) return [];
   const { digest } = reading('auth', () => ({ ...(auth as { digest?: unknown }) }));
   // The value is secret.
-  if (typeof digest === 'string' && /^[^:]+:./s.test(digest)) return [{ scheme: 'digest', credentials: digest }];
+  if (typeof digest === 'string' && /^[^:]+:./s.test(digest))
+    return [{ scheme: 'digest', credentials: digest }];
   throw new LockConfigurationError("auth must be { digest: 'user:password' }.");
 };
 
@@ -55,6 +62,12 @@ export const resolveTls = (tls: unknown): ConnectionOptions | undefined => {
     return invalidOption('tls', 'true, or options of tls.connect such as { ca }', tls);
   return reading('tls', () => ({ ...tls }));
 };
+
+/** Returns a function that connects to a server. */
+export const dialerOf =
+  ({ host, port }: ZkServer, tls: ConnectionOptions | undefined) =>
+  (): Socket =>
+    tls ? connectTls({ ...tls, host, port }) : connectTcp({ host, port });
 
 const checkPath = (option: string, path: string): string => {
   const fault = path === '' ? undefined : faultOfPath(path);

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import type { LeaseModel } from '../../core/seam/lease-model.js';
@@ -16,7 +17,7 @@ import { aclsFor, sync, type Acl } from './requests.js';
 import { ZkSession } from './zk-session.js';
 import { checkZookeeper } from './zookeeper-checks.js';
 import { ZookeeperKind } from './zookeeper-kind.js';
-import { parseConnect, resolveAuth, resolveBasePath, resolveTls } from './zookeeper-options.js';
+import { dialerOf, parseConnect, resolveAuth, resolveBasePath, resolveTls } from './zookeeper-options.js';
 
 const DEFAULT_COMMAND_TIMEOUT_MS = 4_000;
 
@@ -44,9 +45,11 @@ export interface ZooKeeperStoreOptions {
   readonly commandTimeoutMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime | undefined;
+  /** @internal How each server is connected to, for tests. */
+  readonly dialers?: readonly (() => Socket)[] | undefined;
 }
 
-const OPTION_NAMES: Readonly<Record<Exclude<keyof ZooKeeperStoreOptions, 'runtime'>, true>> = {
+const OPTION_NAMES: Readonly<Record<Exclude<keyof ZooKeeperStoreOptions, 'runtime' | 'dialers'>, true>> = {
   ...{ connect: true, basePath: true, path: true, auth: true, tls: true },
   ...{ sessionTimeoutMs: true, commandTimeoutMs: true },
 };
@@ -83,7 +86,11 @@ export class ZooKeeperStore implements LockStore {
   private hasToldOfTokens = false;
 
   constructor(input: ZooKeeperStoreOptions) {
-    const { runtime = systemRuntime(), ...given } = reading('The options of ZooKeeperStore', () => ({
+    const {
+      runtime = systemRuntime(),
+      dialers,
+      ...given
+    } = reading('The options of ZooKeeperStore', () => ({
       ...input,
     }));
     checkNames(given, 'ZooKeeperStore', OPTION_NAMES);
@@ -97,7 +104,10 @@ export class ZooKeeperStore implements LockStore {
     this.paths = new LockPaths(chroot, resolveBasePath(given.basePath), checkFunction('path', given.path));
     const { commandTimeoutMs, places, paths, order, hosts } = this;
     const tls = resolveTls(given.tls);
-    const session = new ZkSession({ runtime, servers, tls, auth, commandTimeoutMs });
+    const session = new ZkSession({
+      ...{ runtime, auth, commandTimeoutMs },
+      servers: dialers ?? servers.map((server) => dialerOf(server, tls)),
+    });
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;
     this.session = session;
     this.parents = new NodeParents(session, acls, paths.mayNest);

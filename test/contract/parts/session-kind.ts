@@ -63,7 +63,8 @@ function describeTurns(context: ContractContext, kind: KindUnderContract): void 
     const holder = kind.claimFor(key);
     expectGranted(await acquire(store, holder));
     const waiters: Waiter[] = [];
-    for (let i = 0; i < count; i += 1) waiters.push(await enqueue(await context.connect(), kind.rivalFor(key)));
+    for (let i = 0; i < count; i += 1)
+      waiters.push(await enqueue(await context.connect(), kind.rivalFor(key)));
     return { key, store, holder, waiters };
   };
   const ownersOf = (waiters: readonly Waiter[]): string[] => waiters.map(({ claim }) => claim.owner);

@@ -281,7 +281,14 @@ describe('a process of an ensemble', () => {
     const leader = await lab.ensemble!.leader();
     await leader.kill('SIGKILL');
     await lab.ensemble!.ready();
-    await until(() => holder.locks.ping().then(() => true, () => false), { what: 'the holder is connected' });
+    await until(
+      () =>
+        holder.locks.ping().then(
+          () => true,
+          () => false,
+        ),
+      { what: 'the holder is connected' },
+    );
     expect(lease.signal.aborted).toBe(false);
     expect(await lease.release()).toBe('released');
     const next = await waiting;
@@ -300,6 +307,8 @@ describe('a process of an ensemble', () => {
     await expect(locks.acquire(key, { waitMs: 0 })).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
     await Promise.all([second!.restart(), third!.restart()]);
     await lab.ensemble!.ready();
-    await until(() => locks.withLock(key, () => true).catch(() => false), { what: 'the key is locked again' });
+    await until(() => locks.withLock(key, () => true).catch(() => false), {
+      what: 'the key is locked again',
+    });
   });
 });

@@ -33,15 +33,43 @@ describe('ZooKeeperStore refuses', () => {
     ['a server without a name', { connect: 'a:1,,b:1' }, /^connect must be servers.*"a:1,,b:1"/],
     ['a port that is none', { connect: 'a:70000' }, /^connect must be servers/],
     ['a connect with a scheme', { connect: 'zk://a:2181' }, /^connect must be servers/],
-    ['a chroot with an empty segment', { connect: 'a:1/x//y' }, /^The chroot of connect must .*no empty segment/],
-    ['a basePath without a slash', { connect, basePath: 'locks' }, /^basePath must begin with "\/", but is "locks"/],
-    ['a basePath with a slash at its end', { connect, basePath: '/locks/' }, /^basePath must .*no "\/" at its end/],
+    [
+      'a chroot with an empty segment',
+      { connect: 'a:1/x//y' },
+      /^The chroot of connect must .*no empty segment/,
+    ],
+    [
+      'a basePath without a slash',
+      { connect, basePath: 'locks' },
+      /^basePath must begin with "\/", but is "locks"/,
+    ],
+    [
+      'a basePath with a slash at its end',
+      { connect, basePath: '/locks/' },
+      /^basePath must .*no "\/" at its end/,
+    ],
     ['a basePath with dots', { connect, basePath: '/a/../b' }, /^basePath must .*"\.\."/],
-    ['a basePath with a control character', { connect, basePath: '/a\n' }, /^basePath must have no control char/],
-    ["a basePath that is the server's", { connect, basePath: '/zookeeper/x' }, /^basePath must not be in "\/zookeeper"/],
-    ['a basePath that is no text', { connect, basePath: 5 }, /^basePath must be a path such as "\/locks", but is 5/],
+    [
+      'a basePath with a control character',
+      { connect, basePath: '/a\n' },
+      /^basePath must have no control char/,
+    ],
+    [
+      "a basePath that is the server's",
+      { connect, basePath: '/zookeeper/x' },
+      /^basePath must not be in "\/zookeeper"/,
+    ],
+    [
+      'a basePath that is no text',
+      { connect, basePath: 5 },
+      /^basePath must be a path such as "\/locks", but is 5/,
+    ],
     ['a path that is no function', { connect, path: '/x' }, /^path must be a function/],
-    ['a digest without a colon', { connect, auth: { digest: 'secret' } }, /^auth must be \{ digest: 'user:password' \}\.$/],
+    [
+      'a digest without a colon',
+      { connect, auth: { digest: 'secret' } },
+      /^auth must be \{ digest: 'user:password' \}\.$/,
+    ],
     ['an auth of another form', { connect, auth: IDENTITY }, /^auth must be \{ digest/],
     ['a tls that is no object', { connect, tls: 'yes' }, /^tls must be true, or options of tls\.connect/],
     ['a sessionTimeoutMs of 0', { connect, sessionTimeoutMs: 0 }, /^sessionTimeoutMs must be a whole number/],
@@ -74,14 +102,19 @@ describe('ZooKeeperStore does not open', () => {
   it.each([
     [1_000, 4_000],
     [60_000, 40_000],
-  ])('with a sessionTimeoutMs of %i, and says that the servers grant %i', async (sessionTimeoutMs, granted) => {
-    expect(await refusal({ sessionTimeoutMs })).toMatch(
-      new RegExp(`^sessionTimeoutMs is ${sessionTimeoutMs}, but the servers grant ${granted} ms\\.`),
-    );
-  });
+  ])(
+    'with a sessionTimeoutMs of %i, and says that the servers grant %i',
+    async (sessionTimeoutMs, granted) => {
+      expect(await refusal({ sessionTimeoutMs })).toMatch(
+        new RegExp(`^sessionTimeoutMs is ${sessionTimeoutMs}, but the servers grant ${granted} ms\\.`),
+      );
+    },
+  );
 
   it('with a chroot that does not exist', async () => {
-    expect(await refusal({ connect: `${lab.connect}/none` })).toMatch(/chroot "\/none" .* does not exist.*create \/none/);
+    expect(await refusal({ connect: `${lab.connect}/none` })).toMatch(
+      /chroot "\/none" .* does not exist.*create \/none/,
+    );
   });
 
   it.each([
@@ -90,7 +123,9 @@ describe('ZooKeeperStore does not open', () => {
   ])('with %s for nodes that belong to one', async (_, auth) => {
     const basePath = `/${newKey('owned')}`;
     await lab.createNode(basePath, aclFor(IDENTITY));
-    expect(await refusal({ basePath, auth })).toMatch(/does not let this app use "\/owned.*create, delete and read/);
+    expect(await refusal({ basePath, auth })).toMatch(
+      /does not let this app use "\/owned.*create, delete and read/,
+    );
   });
 
   it('without the right to delete', async () => {
@@ -155,7 +190,9 @@ describe('ZooKeeperStore opens', () => {
       await manager.open();
       for (let i = 0; i < 3; i += 1) await locks.withLock(newKey(), () => undefined);
     }
-    expect(fenced.log).toEqual([expect.stringMatching(/^The first fencing token is \d+: .*refuses all tokens/)]);
+    expect(fenced.log).toEqual([
+      expect.stringMatching(/^The first fencing token is \d+: .*refuses all tokens/),
+    ]);
     expect(plain.log).toEqual([]);
   });
 
@@ -165,7 +202,10 @@ describe('ZooKeeperStore opens', () => {
     const { manager, locks, log } = lab.open({}, { connect: server.address, commandTimeoutMs: 500 });
     await manager.open();
     expect(log).toEqual([expect.stringMatching(/^The lock store does not work: .*ECONNREFUSED/)]);
-    await expect(locks.acquire('a')).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED', outcome: 'not-executed' });
+    await expect(locks.acquire('a')).rejects.toMatchObject({
+      code: 'LOCK_STORE_FAILED',
+      outcome: 'not-executed',
+    });
     await server.restart();
     await until(() => locks.withLock('a', () => true).catch(() => false), { what: 'the key is locked' });
     expect(log).toContainEqual(expect.stringMatching(/^The lock store works again/));
@@ -184,11 +224,15 @@ describe('ZooKeeper refuses by name', () => {
     const { locks } = lab.open({ watchdogMs: 30_000 });
     expect(() => locks.semaphore(newKey())).toThrow('ZooKeeper cannot keep semaphores');
     expect(() => locks.countDownLatch(newKey())).toThrow(/ZooKeeper cannot keep .*latches/);
-    await expect(locks.acquire(newKey(), { holdAtLeastMs: 10 })).rejects.toThrow(/^holdAtLeastMs: ZooKeeper ends/);
+    await expect(locks.acquire(newKey(), { holdAtLeastMs: 10 })).rejects.toThrow(
+      /^holdAtLeastMs: ZooKeeper ends/,
+    );
     const counting = lab.open({ fencing: 'redisson' });
     await expect(counting.locks.acquire(newKey())).rejects.toThrow(/'redisson' goes with Redis/);
     const lease = await locks.acquire(newKey());
-    await expect(lease.extend(31_000)).rejects.toThrow(/extend\(31000\): ZooKeeper ends locks 30000 ms after/);
+    await expect(lease.extend(31_000)).rejects.toThrow(
+      /extend\(31000\): ZooKeeper ends locks 30000 ms after/,
+    );
     await lease.release();
   });
 

@@ -1,8 +1,10 @@
+import { connect } from 'node:net';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import { create, getChildren, PERSISTENT, remove } from '../../../lib/stores/zookeeper/requests.js';
 import type { ZkRequest } from '../../../lib/stores/zookeeper/requests.js';
 import { grantOf, ZkConnection, type SessionGrant } from '../../../lib/stores/zookeeper/zk-connection.js';
 import { ZkSession } from '../../../lib/stores/zookeeper/zk-session.js';
+import { dialerOf } from '../../../lib/stores/zookeeper/zookeeper-options.js';
 import { ZooKeeperStore, type ZooKeeperStoreOptions } from '../../../lib/stores/zookeeper/zookeeper.store.js';
 import { until } from '../async.js';
 import { openLocksOn, type OpenLocksOn, type StoreLocksOptions } from '../stores/open-locks-on.js';
@@ -35,7 +37,6 @@ class SessionThrough {
   async end({ host, port }: ZooKeeperServer): Promise<void> {
     const client = {
       runtime: systemRuntime(),
-      tls: undefined,
       heard: () => undefined,
       changed: () => undefined,
       ended: () => undefined,
@@ -44,7 +45,7 @@ class SessionThrough {
     const hello = { ...this.hello!, lastSeen: 0n };
     // Its other client takes it back when it connects again, before it has ended.
     const isOver = async (): Promise<boolean> => {
-      const { connection, granted } = await ZkConnection.open({ host, port }, hello, client, limits);
+      const { connection, granted } = await ZkConnection.open(connect({ host, port }), hello, client, limits);
       await connection.closeSession(performance.now() + 10_000).catch(() => undefined);
       connection.destroy(new Error('the test ends the session'));
       return granted.timeoutMs <= 0;
@@ -64,8 +65,7 @@ export class ZooKeeperLab implements AsyncDisposable {
   ) {
     this.admin = new ZkSession({
       runtime: systemRuntime(),
-      servers: servers.map(({ host, port }) => ({ host, port })),
-      tls: undefined,
+      servers: servers.map((server) => dialerOf(server, undefined)),
       auth: [],
       commandTimeoutMs: 10_000,
     });
