@@ -47,6 +47,7 @@ const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: st
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
 const MYSQL_OPTIONS = ['lib/stores/mysql/mysql.store.ts', 'MysqlStoreOptions'] as const;
 const POSTGRES_OPTIONS = ['lib/stores/postgres/postgres.store.ts', 'PostgresStoreOptions'] as const;
+const ZOOKEEPER_OPTIONS = ['lib/stores/zookeeper/zookeeper.store.ts', 'ZooKeeperStoreOptions'] as const;
 
 /** The pages of the objects without a holder. */
 const OBJECTS = ['semaphore', 'countdown-latch'];
@@ -85,6 +86,7 @@ describe('the documentation', () => {
     [...TESTING_OPTIONS, 'docs/guide/testing.md'],
     [...MYSQL_OPTIONS, 'docs/stores/mysql.md'],
     [...POSTGRES_OPTIONS, 'docs/stores/postgres.md'],
+    [...ZOOKEEPER_OPTIONS, 'docs/stores/zookeeper.md'],
     ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
     ['lib/core/lease/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
     ['lib/core/lock-manager.ts', 'LockUsage', 'docs/guide/lock-service.md'],
@@ -122,6 +124,7 @@ describe('the documentation', () => {
       ...membersOf(program, ...TESTING_OPTIONS),
       ...membersOf(program, ...MYSQL_OPTIONS),
       ...membersOf(program, ...POSTGRES_OPTIONS),
+      ...membersOf(program, ...ZOOKEEPER_OPTIONS),
     ];
     const named = tablesOf('option').flatMap(({ rows }) => firstSpans(rows));
     expect(named.filter((name) => !known.includes(name))).toEqual([]);

@@ -138,6 +138,7 @@ describe('the tarball', () => {
       loads('redis', ['core', 'redis'], ['redis'], ['redis']);
       loads('mysql', ['core', 'mysql', 'sql'], ['mysql'], ['mysql']);
       loads('postgres', ['core', 'postgres', 'sql'], ['postgres'], ['postgres']);
+      loads('zookeeper', ['core', 'zookeeper'], ['zookeeper'], ['zookeeper']);
       loads('store', ['core'], ['store']);
     }
   });
