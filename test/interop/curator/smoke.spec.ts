@@ -5,6 +5,7 @@ import type { Curator } from '../../support/curator/curator.js';
 import { guardFolder } from '../../support/process-guard.js';
 import { SCRATCH } from '../../support/scratch.js';
 import { LOAD_MS, roundsFor } from '../extent.js';
+import { overlapsOf } from './contest.js';
 import { CuratorSides } from './sides.js';
 
 const SESSION_MS = 4_000;
@@ -139,12 +140,7 @@ describe('two Java processes with Curator', () => {
   it('never overlap in sections of a contended mutex', async () => {
     const contest = { name: newName(), threads: 3, workMs: 2, forMs: 500 };
     const had = await Promise.all([first, second].map((java) => java.send('contend', contest)));
-    const times = had
-      .flat()
-      .flatMap((one) => one.times)
-      .toSorted(([a], [b]) => a - b);
-    const overlaps = times.filter(([beganAt], i) => i > 0 && beganAt < times[i - 1]![1]);
-    expect(overlaps).toEqual([]);
+    expect(overlapsOf(had.flat())).toEqual([]);
     expect(had.flat().filter(({ served }) => served === 0)).toEqual([]);
   });
 

@@ -75,8 +75,14 @@ export interface CuratorCommands extends CommonCommands {
     params: OnSection & OnCounter & { readonly threads: number; readonly rounds: number };
     result: readonly number[];
   };
+  /** Each thread ends after `forMs`, or after this many `rounds`. Default of `rounds`: no limit. */
   contend: {
-    params: OnSection & { readonly threads: number; readonly workMs: number; readonly forMs: number };
+    params: OnSection & {
+      readonly threads: number;
+      readonly workMs: number;
+      readonly forMs: number;
+      readonly rounds?: number;
+    };
     result: readonly Sections[];
   };
   /** Workers wait for the lock for up to `waitMs` each, then work for `workMs`. */

@@ -394,19 +394,20 @@ public final class CuratorSide extends Side {
   }
 
   /**
-   * Threads acquire, work and release for a while. Returns for each thread: how often it held the lock, the longest time
-   * without it in ms, and when each of its sections began and ended.
+   * Threads acquire, work and release for a while, or until each has done so `rounds` times. Returns for each thread: how
+   * often it held the lock, the longest time without it in ms, and when each of its sections began and ended.
    */
   private JsonArray contend(JsonObject command) throws Exception {
     long workMs = command.get("workMs").getAsLong();
     double endsAt = now() + command.get("forMs").getAsLong();
+    long rounds = number(command, "rounds", Long.MAX_VALUE);
     return inThreads(command.get("threads").getAsInt(), () -> {
       Section section = ownSectionOf(command);
       JsonArray times = new JsonArray();
       double lastAt = now();
       double longestMs = 0;
       int served = 0;
-      while (now() < endsAt) {
+      while (served < rounds && now() < endsAt) {
         section.enter();
         double beganAt = now();
         JsonArray time = new JsonArray();
