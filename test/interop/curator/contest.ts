@@ -57,6 +57,17 @@ export const nodeCompares = async (locks: LockService, { key, file, rounds }: On
   return changed;
 };
 
+/** Waits for a lock for up to `waitMs`, then works for `workMs` and releases. */
+export const nodeWorks = async (
+  locks: LockService,
+  { key, waitMs, workMs }: { readonly key: string; readonly waitMs: number; readonly workMs: number },
+): Promise<'gave up' | 'released' | 'lost'> => {
+  const lease = await locks.tryAcquire(key, { waitMs });
+  if (!lease) return 'gave up';
+  await sleep(workMs);
+  return lease.release();
+};
+
 /** The sections of one caller of Node. */
 export class NodeContender {
   readonly times: Times[] = [];

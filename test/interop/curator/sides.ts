@@ -79,14 +79,22 @@ export class CuratorSides<S extends Service = ZooKeeperServer> implements AsyncD
 export const watched = (server: ZooKeeperServer, node: string): Promise<unknown> =>
   until(async () => (await server.command('wchp')).includes(`${node}\n`), { what: `${node} is watched` });
 
-/** Resolves with the paths of the holders and waiters of a lock as Java lists them, once there are this many. */
+/**
+ * Resolves with the paths of the holders and waiters of a lock as Java lists them, once there are this many. With a kind,
+ * Java lists the readers only, or the writers only. Without one it lists all nodes of the path.
+ */
 export const participants = (
   java: Curator,
   { name, count, kind }: { readonly name: string; readonly count: number; readonly kind?: 'read' | 'write' },
 ): Promise<readonly string[]> =>
   until(
     async () => {
-      const nodes = await java.send('participants', { name, thread: 'observer', ...(kind && { kind }) });
+      const listed = java.send('participants', { name, thread: 'observer', ...(kind && { kind }) });
+      // The server removes an empty container.
+      const nodes = await listed.catch((error: unknown) => {
+        if (String(error).includes('NoNode')) return [];
+        throw error;
+      });
       return nodes.length === count && nodes;
     },
     { what: `Java lists ${count} participants of ${name}` },
