@@ -236,6 +236,27 @@ describe('an InterProcessReadWriteLock of Curator and a read-write lock', () => 
     expect(await locks.inspect(name)).toBeNull();
   });
 
+  it.each(['write', 'exclusive'] as const)(
+    'keep out the next waiter of Node, which wants the %s lock, when a writer of Java downgrades',
+    async (mode) => {
+      const name = newName();
+      await java.send('lock', { name, kind: 'write' });
+      let isIn = false;
+      const waiting = locks.acquire(name, mode === 'write' ? { mode } : {}).then((lease) => {
+        isIn = true;
+        return lease;
+      });
+      await watched(sides.server, (await java.send('node', { name, kind: 'write' }))!);
+      await java.send('lock', { name, kind: 'read' });
+      await java.send('unlock', { name, kind: 'write' });
+      // It has seen that the node before its own was not the only one.
+      await watched(sides.server, (await java.send('node', { name, kind: 'read' }))!);
+      expect(isIn).toBe(false);
+      await java.send('unlock', { name, kind: 'read' });
+      await (await waiting).release();
+    },
+  );
+
   it('do not let a reader of either side in beside a mutex of the other one', async () => {
     const name = newName();
     await java.send('lock', { name });
