@@ -2,6 +2,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LockService } from 'nest-redis-lock';
+import { until } from '../../support/async.js';
 import type { Curator } from '../../support/curator/curator.js';
 import { guardFolder } from '../../support/process-guard.js';
 import { SCRATCH } from '../../support/scratch.js';
@@ -47,11 +48,15 @@ describe('an InterProcessReadWriteLock of Curator and a read-write lock', () => 
       expect([kind, await java.send('tryLock', claim)]).toEqual([kind, false]);
     }
   };
+  const waitersOf = async (name: string): Promise<string> => String((await locks.inspect(name))?.waiting);
   const nodeIsRefused = async (name: string, ...modes: readonly ('read' | 'write' | 'exclusive')[]) => {
+    const before = await waitersOf(name);
     for (const mode of modes) {
       const options = mode === 'exclusive' ? {} : { mode };
       expect([mode, await third.tryAcquire(name, options)]).toEqual([mode, null]);
       expect([mode, await third.tryAcquire(name, { ...options, waitMs: 20 })]).toEqual([mode, null]);
+      // A caller that gives up does not wait for the end of its node.
+      await until(async () => (await waitersOf(name)) === before, { what: 'the refused caller has left' });
     }
   };
 
