@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { onAbort } from '../../core/abort-listeners.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import type { ZkRequest } from './requests.js';
@@ -19,6 +20,7 @@ const MARGIN_PART = 1 / 3;
 const RETRY_MS = 200;
 /** How long a close waits for the server to end the session, in ms. */
 const CLOSE_MS = 500;
+const CLOSED = 'The lock store is closed';
 const NEW_SESSION = { id: 0n, password: Buffer.alloc(16) };
 
 /** An identity for a server: `digest` with `user:password`. */
@@ -42,7 +44,8 @@ class Life implements Session {
   /** When the newest answered request was sent. */
   heardFrom = -Infinity;
 
-  constructor(readonly granted: SessionGrant) {}
+  /** @param granted what the server granted last: another server may grant a shorter time-out */
+  constructor(public granted: SessionGrant) {}
 
   get validUntil(): number {
     return this.heardFrom + this.granted.timeoutMs * (1 - MARGIN_PART);
@@ -63,8 +66,8 @@ export interface RequestTerms {
 
 /** A request that waits for a connection. */
 interface Waiting {
-  send(connection: ZkConnection): void;
-  reject(failure: ZkFailure): void;
+  readonly send: (connection: ZkConnection) => void;
+  readonly reject: (failure: ZkFailure) => void;
 }
 
 /**
@@ -135,11 +138,8 @@ export class ZkSession {
       this.waiting.clear();
     }
     if (!connection || connection.isOver) return;
-    const end = (): void => connection.destroy(new Error('the lock store is closed'));
-    if (!keepsNodes) {
-      await connection.closeSession(runtime.now() + CLOSE_MS).catch(() => undefined);
-    }
-    end();
+    if (!keepsNodes) await connection.closeSession(runtime.now() + CLOSE_MS).catch(() => undefined);
+    connection.destroy(new Error(CLOSED));
   }
 
   private connected<T>(until: number, use: (connection: ZkConnection) => Promise<T>): Promise<T> {
@@ -208,14 +208,17 @@ export class ZkSession {
     const openMs = Math.min(timeoutMs / servers.length / 3, commandTimeoutMs);
     const until = askedAt + 2 * openMs;
     const limits = { timeoutMs: openMs, signal: this.closing.signal };
+    let stopListening: (() => void) | undefined;
     try {
       const { connection, granted } = await ZkConnection.open(dial(), hello, host, limits);
+      stopListening = onAbort(this.closing.signal, () => connection.destroy(new Error(CLOSED)));
       if (granted.timeoutMs <= 0) {
         connection.destroy(new Error('the session has expired'));
         this.expire(known);
         return this.needsConnection ? await this.connectTo(dial) : undefined;
       }
       life = known ?? new Life(granted);
+      life.granted = granted;
       life.heardFrom = Math.max(life.heardFrom, askedAt);
       for (const { scheme, credentials } of auth)
         await connection.authenticate(scheme, Buffer.from(credentials), until);
@@ -224,6 +227,8 @@ export class ZkSession {
       this.established(connection, granted.timeoutMs);
     } catch (cause) {
       this.lastCause = cause as Error;
+    } finally {
+      stopListening?.();
     }
   }
 
@@ -287,7 +292,7 @@ export class ZkSession {
   }
 }
 
-export const closed = (): ZkFailure => new ZkFailure('The lock store is closed', 'not-executed', {});
+export const closed = (): ZkFailure => new ZkFailure(CLOSED, 'not-executed', {});
 
 const sessionOver = (): ZkFailure =>
   new ZkFailure('The session of ZooKeeper is over', 'not-executed', { passing: true }, CODE.sessionExpired);

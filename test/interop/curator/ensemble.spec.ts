@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import type { Curator } from '../../support/curator/curator.js';
-import type { OpenStoreLocks } from '../../support/stores/open-store-locks.js';
+import type { OpenLocksOn } from '../../support/stores/open-locks-on.js';
 import type { ZooKeeperEnsemble } from '../../support/zookeeper/zookeeper-ensemble.js';
 import { NodeContender, overlapsOf } from './contest.js';
 import { CuratorSides, participants } from './sides.js';
@@ -14,7 +14,7 @@ const WORK_MS = 2;
 
 let sides: CuratorSides<ZooKeeperEnsemble>;
 let java: Curator;
-let nodes: readonly OpenStoreLocks[];
+let nodes: readonly OpenLocksOn[];
 let contenders: readonly NodeContender[];
 
 beforeAll(async () => {

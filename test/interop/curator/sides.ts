@@ -1,8 +1,4 @@
-import {
-  openStoreLocks,
-  type OpenStoreLocks,
-  type StoreLocksOptions,
-} from '../../support/stores/open-store-locks.js';
+import { openLocksOn, type OpenLocksOn, type StoreLocksOptions } from '../../support/stores/open-locks-on.js';
 import { Curator, type CuratorOptions } from '../../support/curator/curator.js';
 import { ZooKeeperEnsemble } from '../../support/zookeeper/zookeeper-ensemble.js';
 import { ZooKeeperServer } from '../../support/zookeeper/zookeeper-server.js';
@@ -26,7 +22,7 @@ type Service = ZooKeeperServer | ZooKeeperEnsemble;
  */
 export class CuratorSides<S extends Service = ZooKeeperServer> implements AsyncDisposable {
   private readonly curators: Curator[] = [];
-  private readonly services: OpenStoreLocks[] = [];
+  private readonly services: OpenLocksOn[] = [];
 
   private constructor(
     readonly server: S,
@@ -55,10 +51,10 @@ export class CuratorSides<S extends Service = ZooKeeperServer> implements AsyncD
   }
 
   /** A lock service with a session of its own, as another process would have it. */
-  node({ store, ...options }: NodeOptions = {}): OpenStoreLocks {
+  node({ store, ...options }: NodeOptions = {}): OpenLocksOn {
     const path = (key: string) => key;
     const zookeeper = new ZooKeeperStore({ connect: this.connect, path, ...store });
-    const opened = openStoreLocks(zookeeper, { keyPrefix: '', waitMs: 20_000, ...options });
+    const opened = openLocksOn(zookeeper, { keyPrefix: '', waitMs: 20_000, ...options });
     this.services.push(opened);
     return opened;
   }
