@@ -6,32 +6,47 @@ export class ProtocolError extends Error {
 /** Length of a text or of bytes that are absent. */
 const ABSENT = -1;
 
+/** Bytes that a writer has room for at first: most requests are shorter. */
+const FIRST_ROOM = 256;
+/** Bytes of the length before a frame. */
+const LENGTH = 4;
+
 /** Writes values as ZooKeeper encodes them: numbers with the highest byte first, texts and lists behind their length. */
 export class JuteWriter {
-  private readonly parts: Buffer[] = [];
+  private room = Buffer.allocUnsafe(FIRST_ROOM);
+  private end = LENGTH;
 
   int(value: number): this {
-    const bytes = Buffer.allocUnsafe(4);
-    bytes.writeInt32BE(value);
-    return this.raw(bytes);
+    const at = this.take(4);
+    this.room.writeInt32BE(value, at);
+    return this;
   }
 
   long(value: bigint): this {
-    const bytes = Buffer.allocUnsafe(8);
-    bytes.writeBigInt64BE(value);
-    return this.raw(bytes);
+    const at = this.take(8);
+    this.room.writeBigInt64BE(value, at);
+    return this;
   }
 
   bool(value: boolean): this {
-    return this.raw(Buffer.from([value ? 1 : 0]));
+    const at = this.take(1);
+    this.room[at] = value ? 1 : 0;
+    return this;
   }
 
-  bytes(value: Buffer): this {
-    return this.int(value.length).raw(value);
+  bytes(value: Uint8Array): this {
+    this.int(value.length);
+    const at = this.take(value.length);
+    this.room.set(value, at);
+    return this;
   }
 
   text(value: string): this {
-    return this.bytes(Buffer.from(value));
+    const length = Buffer.byteLength(value);
+    this.int(length);
+    const at = this.take(length);
+    this.room.write(value, at);
+    return this;
   }
 
   list<T>(values: readonly T[], write: (value: T) => void): this {
@@ -42,13 +57,20 @@ export class JuteWriter {
 
   /** Returns what was written, behind its length. */
   frame(): Buffer {
-    const length = this.parts.reduce((sum, part) => sum + part.length, 0);
-    return Buffer.concat([new JuteWriter().int(length).parts[0]!, ...this.parts]);
+    this.room.writeInt32BE(this.end - LENGTH, 0);
+    return this.room.subarray(0, this.end);
   }
 
-  private raw(bytes: Buffer): this {
-    this.parts.push(bytes);
-    return this;
+  /** Makes room for so many bytes, and returns where they begin. */
+  private take(length: number): number {
+    const at = this.end;
+    this.end += length;
+    if (this.end > this.room.length) {
+      const larger = Buffer.allocUnsafe(2 * this.end);
+      larger.set(this.room.subarray(0, at));
+      this.room = larger;
+    }
+    return at;
   }
 }
 

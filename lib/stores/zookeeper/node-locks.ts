@@ -203,10 +203,11 @@ export class NodeLocks {
   private async settle(place: Place, first: NodeQueue, until?: number): Promise<Found> {
     for (let queue = first; ;) {
       const position = queue.positionOf(place.node!);
-      if (position === undefined) return 'gone';
+      if (position === undefined || place.isLeft) return 'gone';
       const blockers = queue.blockersOf(position);
       const blocker = blockers.at(-1);
-      if (!blocker) return 'granted';
+      // Its turn may have come since the list.
+      if (!blocker || place.state === 'held') return 'granted';
       const found = { position: position - queue.holders.length, heldAs: queue.nodes[0]!.kind };
       if (!place.entry) return found;
       place.state = 'queued';

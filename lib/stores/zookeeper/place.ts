@@ -53,6 +53,11 @@ export class Place {
     this.unwatch = unwatch;
   }
 
+  /** Whether its node is, or is being, deleted. */
+  get isLeft(): boolean {
+    return this.state === 'leaving' || this.state === 'gone';
+  }
+
   /** Whether its claim still waits for the turn of its node. */
   get isQueued(): boolean {
     return this.state === 'queued';

@@ -144,10 +144,12 @@ export class ZkSession {
 
   private connected<T>(until: number, use: (connection: ZkConnection) => Promise<T>): Promise<T> {
     const { connection, closing } = this;
+    const { runtime } = this.settings;
     if (closing.signal.aborted) return Promise.reject(closed());
+    // It had to wait for earlier ones about the same path.
+    if (runtime.now() >= until) return Promise.reject(tooLate());
     if (connection && !connection.isOver) return use(connection);
     return new Promise<T>((resolve, reject) => {
-      const { runtime } = this.settings;
       const late = (): void => {
         this.waiting.delete(waiting);
         reject(noConnection(this.lastCause));
@@ -293,6 +295,9 @@ export class ZkSession {
 }
 
 export const closed = (): ZkFailure => new ZkFailure(CLOSED, 'not-executed', {});
+
+const tooLate = (): ZkFailure =>
+  new ZkFailure('ZooKeeper is too slow: earlier requests took all the time', 'not-executed', { passing: true });
 
 const sessionOver = (): ZkFailure =>
   new ZkFailure('The session of ZooKeeper is over', 'not-executed', { passing: true }, CODE.sessionExpired);
