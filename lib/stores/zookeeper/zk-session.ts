@@ -297,7 +297,9 @@ export class ZkSession {
 export const closed = (): ZkFailure => new ZkFailure(CLOSED, 'not-executed', {});
 
 const tooLate = (): ZkFailure =>
-  new ZkFailure('ZooKeeper is too slow: earlier requests took all the time', 'not-executed', { passing: true });
+  new ZkFailure('ZooKeeper is too slow: earlier requests took all the time', 'not-executed', {
+    passing: true,
+  });
 
 const sessionOver = (): ZkFailure =>
   new ZkFailure('The session of ZooKeeper is over', 'not-executed', { passing: true }, CODE.sessionExpired);
