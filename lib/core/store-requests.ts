@@ -1,5 +1,5 @@
 import { Poller } from './acquire/poller.js';
-import { LockConfigurationError } from './errors/lock.errors.js';
+import { LockConfigurationError, LockKeyError } from './errors/lock.errors.js';
 import { storeError } from './errors/error-messages.js';
 import type { LockKind } from './kinds/kinds.js';
 import type { Opening } from './opening.js';
@@ -137,6 +137,8 @@ export class StoreRequests {
       this.replied();
       return reply;
     } catch (failure) {
+      // Not a failure of the store: it rejects the key by its name.
+      if (failure instanceof LockKeyError) throw failure;
       this.failed(failure);
       throw storeError(key, failure, doing, this.runtime.now() - startedAt);
     }

@@ -30,9 +30,15 @@ export class Frames {
   /** Returns the length of the next frame; undefined until it has arrived. */
   private next(): number | undefined {
     if (this.size < LENGTH) return undefined;
-    const first = this.chunks[0]!;
-    const length = (first.length >= LENGTH ? first : this.joined()).readInt32BE();
-    if (length < 0 || length > MAX_FRAME) throw new ProtocolError(`a frame of ${length} bytes`);
+    const first = this.chunks[0]!.length >= LENGTH ? this.chunks[0]! : this.joined();
+    const length = first.readInt32BE();
+    if (length < 0 || length > MAX_FRAME) {
+      const begin = first
+        .subarray(0, LENGTH)
+        .toString('latin1')
+        .replace(/[^ -~]/g, '.');
+      throw new ProtocolError(`a frame of ${length} bytes (${JSON.stringify(begin)})`);
+    }
     return length;
   }
 

@@ -1,6 +1,10 @@
 /** Bytes from a server that are no message of its protocol. */
 export class ProtocolError extends Error {
   override readonly name = 'ProtocolError';
+
+  constructor(found: string) {
+    super(`the server does not speak ZooKeeper's protocol: ${found}`);
+  }
 }
 
 /** Length of a text or of bytes that are absent. */
@@ -61,7 +65,7 @@ export class JuteWriter {
     return this.room.subarray(0, this.end);
   }
 
-  /** Makes room for so many bytes, and returns where they begin. */
+  /** Makes room for a number of bytes, and returns where they begin. */
   private take(length: number): number {
     const at = this.end;
     this.end += length;

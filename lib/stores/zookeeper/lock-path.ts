@@ -6,6 +6,9 @@ import { checkStoreKey } from '../key-rule.js';
 const REFUSED = /[\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]/u;
 /** The same, and characters with a meaning in a path or in this encoding. */
 const ENCODED = /[%/\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]/gu;
+/** Longest path. A server accepts requests of 1 MiB by default, and closes the connection at a longer one. */
+const MAX_LENGTH = 200_000;
+const MAX_SHOWN = 200;
 const DOTS = /^\.{1,2}$/;
 
 const percent = (text: string): string =>
@@ -21,6 +24,7 @@ export const faultOfPath = (path: string): string | undefined => {
   if (REFUSED.test(path)) return 'have no control character, and no character beyond U+FFEF';
   if (path === '/zookeeper' || path.startsWith('/zookeeper/'))
     return 'not be in "/zookeeper", which is the server\'s';
+  if (path.length > MAX_LENGTH) return `have at most ${MAX_LENGTH} characters`;
   const segments = path.slice(1).split('/');
   if (path !== '/' && segments.some((segment) => segment === '' || DOTS.test(segment)))
     return 'have no empty segment, none that is "." or "..", and no "/" at its end';
@@ -55,17 +59,14 @@ export class LockPaths {
   /** @throws {LockKeyError} for a key that has no path */
   check(finalKey: string): void {
     checkStoreKey(finalKey);
-    if (!this.custom) return;
-    const path = this.customPath(finalKey);
-    const fault = path === '/' ? 'name a node below the root' : faultOfPath(path);
-    if (fault === undefined) return;
-    throw new LockKeyError(
-      `The key "${finalKey}" has the path ${JSON.stringify(path)}; a path has to ${fault}.`,
-      { key: finalKey },
-    );
+    if (this.custom) this.customPath(finalKey);
   }
 
-  /** Returns the path of a key's lock. Call {@link check} before. */
+  /**
+   * Returns the path of a key's lock.
+   *
+   * @throws {LockKeyError} for a key that has no path
+   */
   of(finalKey: string): string {
     if (this.custom) return `${this.chroot}${this.customPath(finalKey)}`;
     return `${this.basePath === '/' ? '' : this.basePath}/${segmentOf(finalKey)}`;
@@ -81,8 +82,19 @@ export class LockPaths {
         cause,
       });
     }
-    if (typeof path === 'string') return path;
-    throw new LockKeyError(`The option path returned no text for the key "${finalKey}".`, { key: finalKey });
+    if (typeof path !== 'string')
+      throw new LockKeyError(`The option path returned no text for the key "${finalKey}".`, {
+        key: finalKey,
+      });
+    const fault = path === '/' ? 'name a node below the root' : faultOfPath(path);
+    if (fault === undefined) return path;
+    const shown = path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN)}…` : path;
+    throw new LockKeyError(
+      `The key "${finalKey}" has the path ${JSON.stringify(shown)}; a path must ${fault}.`,
+      {
+        key: finalKey,
+      },
+    );
   }
 
   private absolute(path: string): string {

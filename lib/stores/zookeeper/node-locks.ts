@@ -185,8 +185,9 @@ export class NodeLocks {
       await this.host.session.request(getData(place.nodePath), { within: place.session, until });
       return true;
     } catch (failure) {
-      if (hasCode(failure, CODE.noNode) || place.session?.over.aborted) return false;
-      throw failure;
+      if (!hasCode(failure, CODE.noNode) && !place.session?.over.aborted) throw failure;
+      this.host.places.remove(place);
+      return false;
     }
   }
 

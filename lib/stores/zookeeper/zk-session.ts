@@ -16,6 +16,8 @@ const PING_REPLY_PART = 1 / 3;
  * session is valid for the rest, from when the newest answered request was sent.
  */
 const MARGIN_PART = 1 / 3;
+/** Shortest time in ms that a server gets to begin a session. */
+const MIN_OPEN_MS = 1_000;
 /** Pause in ms before all servers are tried again. It varies by half. */
 const RETRY_MS = 200;
 /** How long a close waits for the server to end the session, in ms. */
@@ -33,7 +35,8 @@ export interface ZkSessionSettings {
   readonly runtime: Runtime;
   /** One function for each server of the ensemble. It returns a socket that connects to the server. */
   readonly servers: readonly (() => Socket)[];
-  readonly auth: readonly ZkAuth[];
+  /** Returns the identities. A function, so that no log of the store shows them. */
+  readonly auth: () => readonly ZkAuth[];
   /** Time in ms within which each request settles. */
   readonly commandTimeoutMs: number;
 }
@@ -81,6 +84,8 @@ export class ZkSession {
   private life: Life | undefined;
   private connection: ZkConnection | undefined;
   private isConnecting = false;
+  /** When the servers were tried last. */
+  private triedAt = -Infinity;
   private readonly waiting = new Set<Waiting>();
   private lastSeen = 0n;
   private lastCause: Error | undefined;
@@ -174,9 +179,13 @@ export class ZkSession {
   private async connect(): Promise<void> {
     if (this.isConnecting) return;
     this.isConnecting = true;
+    const { runtime } = this.settings;
     while (this.needsConnection) {
+      // Not at once after the last time: a server may accept connections and close them.
+      const pauseMs = this.triedAt + RETRY_MS * (0.5 + runtime.random()) - runtime.now();
+      if (pauseMs > 0) await this.pause(pauseMs);
+      this.triedAt = runtime.now();
       for (const server of this.shuffledServers()) if (this.needsConnection) await this.connectTo(server);
-      if (this.needsConnection) await this.pause(RETRY_MS * (0.5 + this.settings.runtime.random()));
     }
     this.isConnecting = false;
   }
@@ -207,30 +216,36 @@ export class ZkSession {
       changed: (event: ZkEvent) => this.watches.changed(event),
       ended: (cause: Error) => this.ended(cause),
     };
-    const openMs = Math.min(timeoutMs / servers.length / 3, commandTimeoutMs);
+    const openMs = Math.min(Math.max(MIN_OPEN_MS, timeoutMs / servers.length / 3), commandTimeoutMs);
     const until = askedAt + 2 * openMs;
-    const limits = { timeoutMs: openMs, signal: this.closing.signal };
-    let stopListening: (() => void) | undefined;
+    let opened: ZkConnection | undefined;
+    const { signal } = this.closing;
+    const stopListening = onAbort(signal, () => opened?.destroy(new Error(CLOSED)));
     try {
-      const { connection, granted } = await ZkConnection.open(dial(), hello, host, limits);
-      stopListening = onAbort(this.closing.signal, () => connection.destroy(new Error(CLOSED)));
-      if (granted.timeoutMs <= 0) {
-        connection.destroy(new Error('the session has expired'));
-        this.expire(known);
-        return this.needsConnection ? await this.connectTo(dial) : undefined;
-      }
+      const { connection, granted } = await ZkConnection.open(dial(), hello, host, {
+        timeoutMs: openMs,
+        signal,
+      });
+      opened = connection;
+      if (granted.timeoutMs <= 0 || signal.aborted) throw new Error('the session has ended');
       life = known ?? new Life(granted);
       life.granted = granted;
       life.heardFrom = Math.max(life.heardFrom, askedAt);
-      for (const { scheme, credentials } of auth)
+      for (const { scheme, credentials } of auth())
         await connection.authenticate(scheme, Buffer.from(credentials), until);
       await this.watches.setAgain(connection, lastSeen, until);
       this.life = life;
       this.established(connection, granted.timeoutMs);
     } catch (cause) {
+      opened?.destroy(cause as Error);
       this.lastCause = cause as Error;
+      // The server has heard of no such session: a new one can begin at once.
+      if (opened && !life && known && !signal.aborted) {
+        this.expire(known);
+        if (this.needsConnection) await this.connectTo(dial);
+      }
     } finally {
-      stopListening?.();
+      stopListening();
     }
   }
 

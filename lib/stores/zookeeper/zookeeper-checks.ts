@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { LockPaths } from './lock-path.js';
 import type { NodeParents } from './node-parents.js';
-import { create, EPHEMERAL, getChildren, getData, remove, type Acl } from './requests.js';
+import { create, EPHEMERAL, getChildren, getData, remove, sync, type Acl } from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
@@ -30,8 +30,10 @@ export const checkZookeeper = async (of: ChecksOf): Promise<void> => {
 };
 
 const checkChroot = async ({ session, paths: { chroot } }: ChecksOf): Promise<void> => {
+  // Without one, this only begins the session.
+  if (chroot === '') return session.request(sync('/'));
   try {
-    await session.request(getData(chroot || '/'));
+    await session.request(getData(chroot));
   } catch (failure) {
     // The rights on it are checked where they are needed.
     if (hasCode(failure, CODE.noAuth)) return;
@@ -57,12 +59,10 @@ const checkRights = async ({ session, paths: { basePath }, parents, acls }: Chec
   const node = `${basePath === '/' ? '' : basePath}/nest-redis-lock-check-${session.id}`;
   try {
     if (basePath !== '/') await parents.create(basePath, session.timeLimit());
-    await session.request(create(node, NO_DATA, EPHEMERAL, acls)).catch((failure: unknown) => {
-      // An earlier check of this session was interrupted.
-      if (!hasCode(failure, CODE.nodeExists)) throw failure;
-    });
+    // Another check of this session may be under way, or was interrupted.
+    await unless(CODE.nodeExists, session.request(create(node, NO_DATA, EPHEMERAL, acls)));
     await session.request(getChildren(basePath));
-    await session.request(remove(node));
+    await unless(CODE.noNode, session.request(remove(node)));
   } catch (failure) {
     if (!hasCode(failure, CODE.noAuth)) throw failure;
     throw new LockConfigurationError(
@@ -70,5 +70,14 @@ const checkRights = async ({ session, paths: { basePath }, parents, acls }: Chec
         'the identity in auth.',
       { cause: failure },
     );
+  }
+};
+
+/** A failure with this code is none. */
+const unless = async (code: number, request: Promise<unknown>): Promise<void> => {
+  try {
+    await request;
+  } catch (failure) {
+    if (!hasCode(failure, code)) throw failure;
   }
 };

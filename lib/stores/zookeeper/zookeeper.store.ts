@@ -20,6 +20,8 @@ import { ZookeeperKind } from './zookeeper-kind.js';
 import { dialerOf, parseConnect, resolveAuth, resolveBasePath, resolveTls } from './zookeeper-options.js';
 
 const DEFAULT_COMMAND_TIMEOUT_MS = 4_000;
+/** The protocol has 32 bits for it. */
+const MAX_SESSION_MS = 2 ** 31 - 1;
 
 /** Options of {@link ZooKeeperStore}. */
 export interface ZooKeeperStoreOptions {
@@ -100,12 +102,16 @@ export class ZooKeeperStore implements LockStore {
     this.acls = acls;
     this.commandTimeoutMs =
       checkMs('commandTimeoutMs', given.commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
-    this.sessionTimeoutMs = checkMs('sessionTimeoutMs', given.sessionTimeoutMs, { min: 1 });
+    this.sessionTimeoutMs = checkMs('sessionTimeoutMs', given.sessionTimeoutMs, {
+      min: 1,
+      max: MAX_SESSION_MS,
+    });
     this.paths = new LockPaths(chroot, resolveBasePath(given.basePath), checkFunction('path', given.path));
     const { commandTimeoutMs, places, paths, order, hosts } = this;
     const tls = resolveTls(given.tls);
     const session = new ZkSession({
-      ...{ runtime, auth, commandTimeoutMs },
+      ...{ runtime, commandTimeoutMs },
+      auth: () => auth,
       servers: dialers ?? servers.map((server) => dialerOf(server, tls)),
     });
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;
@@ -139,7 +145,8 @@ export class ZooKeeperStore implements LockStore {
     this.hosts.add(host);
     const { session, sessionTimeoutMs } = this;
     // The first service decides for all that share the store.
-    if (!this.isOpened && sessionTimeoutMs === undefined) session.timeoutMs = host.watchdogMs;
+    if (!this.isOpened && sessionTimeoutMs === undefined)
+      session.timeoutMs = Math.min(host.watchdogMs, MAX_SESSION_MS);
     this.isOpened = true;
     const { paths, parents, acls } = this;
     await checkZookeeper({ session, paths, parents, acls, sessionTimeoutMs });
@@ -154,7 +161,7 @@ export class ZooKeeperStore implements LockStore {
     this.paths.check(finalKey);
   }
 
-  inspect(finalKey: string): Promise<KeyState | null> {
+  async inspect(finalKey: string): Promise<KeyState | null> {
     const path = this.paths.of(finalKey);
     return this.order.run(path, async (sent) => {
       const listing = this.locks.queueOf(path);
@@ -170,7 +177,7 @@ export class ZooKeeperStore implements LockStore {
     });
   }
 
-  forceUnlock(finalKey: string): Promise<boolean> {
+  async forceUnlock(finalKey: string): Promise<boolean> {
     const path = this.paths.of(finalKey);
     return this.order.run(path, async (sent) => {
       const until = this.session.timeLimit();

@@ -253,14 +253,47 @@ describe('a store that closes', () => {
     await other.locks.withLock(key, WAIT, () => undefined);
   });
 
+  it('while it connects again: it keeps no connection, and its lock ends with the session', async () => {
+    const proxy = await lab.proxy();
+    const auth = { digest: 'app:secret' };
+    const closing = lab.open(
+      { watchdogMs: SESSION_MS },
+      { connect: proxy.address, auth, commandTimeoutMs: 1_000 },
+    );
+    const key = newKey();
+    await closing.locks.acquire(key);
+    const seen = proxy.connectionCount;
+    const greeted = new Promise<void>((resolve) => {
+      proxy.onData((_, direction) => direction === 'toClient' && proxy.connectionCount > seen && resolve());
+    });
+    proxy.delay(100, ['toClient']);
+    proxy.cut();
+    await greeted;
+    // The greeting arrives in 100 ms, and the reply about the identity later: the store closes in between.
+    await until(() => proxy.find('digest').some(({ id }) => id > seen), { what: 'it says its identity' });
+    await closing.manager.close();
+    await until(() => proxy.connections.length === 0, { what: 'no connection is left' });
+    await lab.nodesAre(key, 0);
+  });
+
+  it('after a forced unlock: its session ends at once, because it holds nothing', async () => {
+    const [closing, other] = [lab.open({ watchdogMs: LONG_MS }), lab.open()];
+    const key = newKey();
+    const lease = await closing.locks.acquire(key);
+    await other.locks.forceUnlock(key);
+    await until(() => lease.signal.aborted, { what: 'the lock is lost' });
+    await lease.release();
+    const before = await lab.sessions();
+    await closing.manager.close();
+    await until(async () => (await lab.sessions()) < before, { what: 'the session ends' });
+  });
+
   it('while nothing runs: its session ends at once', async () => {
     const closing = lab.open({ watchdogMs: LONG_MS });
     await closing.locks.withLock(newKey(), () => undefined);
-    const sessions = async (): Promise<number> =>
-      Number(/zk_global_sessions\s+(\d+)/.exec(await lab.server.command('mntr'))![1]);
-    const before = await sessions();
+    const before = await lab.sessions();
     await closing.manager.close();
-    await until(async () => (await sessions()) < before, { what: 'the session ends' });
+    await until(async () => (await lab.sessions()) < before, { what: 'the session ends' });
   });
 });
 

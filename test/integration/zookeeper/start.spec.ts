@@ -1,9 +1,13 @@
 import { createHash } from 'node:crypto';
+import { createServer } from 'node:net';
 import { inspect } from 'node:util';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from 'nest-redis-lock';
 import { ZooKeeperStore, type ZooKeeperStoreOptions } from '../../../lib/stores/zookeeper/zookeeper.store.js';
 import { storeHost } from '../../support/stores/store-host.js';
+import { JuteWriter } from '../../../lib/stores/zookeeper/jute.js';
+import { openLocksOn } from '../../support/stores/open-locks-on.js';
+import { listenOnFreePort } from '../../support/loopback.js';
 import { until } from '../../support/async.js';
 import { ZooKeeperServer } from '../../support/zookeeper/zookeeper-server.js';
 import { newKey, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
@@ -73,6 +77,11 @@ describe('ZooKeeperStore refuses', () => {
     ['an auth of another form', { connect, auth: IDENTITY }, /^auth must be \{ digest/],
     ['a tls that is no object', { connect, tls: 'yes' }, /^tls must be true, or options of tls\.connect/],
     ['a sessionTimeoutMs of 0', { connect, sessionTimeoutMs: 0 }, /^sessionTimeoutMs must be a whole number/],
+    [
+      'a sessionTimeoutMs of 25 days',
+      { connect, sessionTimeoutMs: 2 ** 31 },
+      /^sessionTimeoutMs must be .*2147483647/,
+    ],
     ['a commandTimeoutMs of 0', { connect, commandTimeoutMs: 0 }, /^commandTimeoutMs must be a whole number/],
     ['an unknown option', { connect, base: '/x' }, /\bbase\b.*basePath/],
   ])('%s', (_, options, message) => {
@@ -100,6 +109,7 @@ describe('ZooKeeperStore does not open', () => {
   };
 
   it.each([
+    [3, 4_000],
     [1_000, 4_000],
     [60_000, 40_000],
   ])(
@@ -145,6 +155,7 @@ describe('ZooKeeperStore opens', () => {
     const mine = lab.open({}, { basePath, auth });
     await mine.manager.open();
     const lease = await mine.locks.acquire('a');
+    expect(inspect(lab.store({ auth }), { depth: 20 })).not.toContain('secret');
     const other = lab.open({}, { basePath });
     await expect(other.locks.acquire('a')).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
     const third = lab.open({}, { basePath, auth });
@@ -196,6 +207,39 @@ describe('ZooKeeperStore opens', () => {
     expect(plain.log).toEqual([]);
   });
 
+  it('for two services at once, without a complaint', async () => {
+    const store = lab.store();
+    const services = [openLocksOn(store), openLocksOn(store)];
+    await Promise.all(services.map(({ manager }) => manager.open()));
+    expect(services.flatMap(({ log }) => log)).toEqual([]);
+  });
+
+  it.each([
+    ['HTTP', 'HTTP/1.1 400 Bad Request\r\n\r\n', /does not speak ZooKeeper's protocol.*"HTTP"/],
+    ['nothing, and closes', '', /closed the connection/],
+  ])('and requests say what is wrong with a server that says %s', async (_, said, message) => {
+    const server = createServer((socket) => socket.on('error', () => undefined).end(said));
+    const port = await listenOnFreePort(server);
+    const { locks } = lab.open({}, { connect: `127.0.0.1:${port}`, commandTimeoutMs: 500 });
+    await expect(locks.acquire('a')).rejects.toThrow(message);
+    server.close();
+  });
+
+  it('and leaves a server alone for a moment that begins sessions and closes connections', async () => {
+    const greeting = new JuteWriter().int(0).int(30_000).long(1n).bytes(Buffer.alloc(16)).frame();
+    const times: number[] = [];
+    const server = createServer((socket) => {
+      times.push(performance.now());
+      socket.on('error', () => undefined).on('data', () => socket.end(greeting));
+    });
+    const port = await listenOnFreePort(server);
+    const { locks } = lab.open({}, { connect: `127.0.0.1:${port}` });
+    locks.ping().catch(() => undefined);
+    await until(() => times.length > 5, { what: 'it connects again' });
+    server.close();
+    expect(times[5]! - times[0]!).toBeGreaterThan(400);
+  });
+
   it('without a server: the app starts and warns, and has locks as soon as there is one', async () => {
     await using server = await ZooKeeperServer.start();
     await server.kill('SIGKILL');
@@ -243,10 +287,14 @@ describe('ZooKeeper refuses by name', () => {
     ['no slash at its beginning', 'a', /begin with "\/"/],
     ['an empty segment', '/a//b', /no empty segment/],
     ['the root', '/', /below the root/],
+    ['more characters than a request has room for', `/${'x'.repeat(200_000)}`, /at most 200000 characters/],
   ])('a path with %s', async (_, path, message) => {
     const refusal = pathed(() => path).locks.acquire('key-of-path');
     await expect(refusal).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID', key: 'key-of-path' });
     await expect(refusal).rejects.toThrow(message);
+    await expect(pathed(() => path).locks.inspect('key-of-path')).rejects.toMatchObject({
+      code: 'LOCK_KEY_INVALID',
+    });
   });
 
   it('a path that lies inside the lock of another key, and the other way round', async () => {

@@ -66,7 +66,7 @@ export class ZooKeeperLab implements AsyncDisposable {
     this.admin = new ZkSession({
       runtime: systemRuntime(),
       servers: servers.map((server) => dialerOf(server, undefined)),
-      auth: [],
+      auth: () => [],
       commandTimeoutMs: 10_000,
     });
   }
@@ -152,6 +152,11 @@ export class ZooKeeperLab implements AsyncDisposable {
     await until(async () => (await watchers()) === 2, { what: `a claim of ${key} is queued` });
     // A reply to a later request.
     await locks.ping();
+  }
+
+  /** Number of sessions that the server has. */
+  async sessions(): Promise<number> {
+    return Number(/zk_global_sessions\s+(\d+)/.exec(await this.server.command('mntr'))![1]);
   }
 
   /** Resolves when the services and the server keep nothing. */
