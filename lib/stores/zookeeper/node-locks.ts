@@ -3,7 +3,7 @@ import type { Grant } from '../../core/seam/grant.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { MARKS, NodeQueue, nodeNameOf, ownerPrefix, type LockNode, type NodeKind } from './lock-nodes.js';
-import type { NodeParents } from './node-parents.js';
+import { CREATE_TRIES, type NodeParents } from './node-parents.js';
 import type { Place, Places } from './place.js';
 import {
   create,
@@ -24,8 +24,6 @@ const WATCH_AFTER_MS = 200;
 /** Pause in ms after a failure, before a waiter looks again. */
 const RETRY_MS = 100;
 const NO_DATA = Buffer.alloc(0);
-/** How often the server may remove an empty container between its creation and the next request. */
-const CREATE_TRIES = 5;
 
 /** What a claim found: the lock, or the position of its node and the kind of the first one. */
 export type Found = { readonly position: number; readonly heldAs: NodeKind } | 'granted' | 'gone';
@@ -186,7 +184,8 @@ export class NodeLocks {
       return true;
     } catch (failure) {
       if (!hasCode(failure, CODE.noNode) && !place.session?.over.aborted) throw failure;
-      this.host.places.remove(place);
+      // A downgrade without a reply may have left another node.
+      await this.leave(place, until);
       return false;
     }
   }

@@ -5,6 +5,8 @@ import { CONTAINER, create, getChildren, type Acl } from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
+/** How often the server may remove an empty container between two requests. */
+export const CREATE_TRIES = 5;
 const NO_DATA = Buffer.alloc(0);
 
 /** Creates the nodes that contain the nodes of locks. The server removes such a container when it has been empty. */
@@ -24,15 +26,25 @@ export class NodeParents {
   async create(path: string, until: number): Promise<void> {
     const above = ancestorsOf(path);
     if (this.mayNest) await Promise.all(above.map((one) => this.checkNoLock(one, path, until)));
-    for (const one of [...above, path]) await this.createOne(one, until);
+    for (let tries = 1; !(await this.createAll([...above, path], until)); tries += 1) {
+      if (tries < CREATE_TRIES) continue;
+      throw new StoreFailure(`The server removes the nodes above ${path} all the time`, 'not-executed', {
+        passing: true,
+      });
+    }
   }
 
-  private async createOne(path: string, until: number): Promise<void> {
-    try {
-      await this.session.request(create(path, NO_DATA, CONTAINER, this.acls), { until });
-    } catch (failure) {
-      if (!hasCode(failure, CODE.nodeExists)) throw failure;
+  /** Resolves with false when one of them was removed before the next one was created. */
+  private async createAll(paths: readonly string[], until: number): Promise<boolean> {
+    for (const path of paths) {
+      try {
+        await this.session.request(create(path, NO_DATA, CONTAINER, this.acls), { until });
+      } catch (failure) {
+        if (hasCode(failure, CODE.noNode)) return false;
+        if (!hasCode(failure, CODE.nodeExists)) throw failure;
+      }
     }
+    return true;
   }
 
   private async checkNoLock(above: string, path: string, until: number): Promise<void> {

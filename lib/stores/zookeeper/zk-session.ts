@@ -199,16 +199,20 @@ export class ZkSession {
   private async connectTo(dial: () => Socket): Promise<void> {
     const { runtime, servers, auth, commandTimeoutMs } = this.settings;
     const known = this.life;
-    // A server that has lost its data refuses a client that has seen more, each time.
-    const isForgotten = known && runtime.now() > known.heardFrom + 2 * known.granted.timeoutMs;
-    const lastSeen = isForgotten ? 0n : this.lastSeen;
-    const timeoutMs = known?.granted.timeoutMs ?? this.timeoutMs;
     const askedAt = runtime.now();
+    // A server that replies now may not know yet that the leader ends the session. So nothing of it counts any more.
+    const isLapsed = known !== undefined && askedAt >= known.validUntil;
+    // A server that has lost its data refuses a client that has seen more, each time.
+    const lastSeen = isLapsed ? 0n : this.lastSeen;
+    const timeoutMs = known?.granted.timeoutMs ?? this.timeoutMs;
     const hello = { ...(known?.granted ?? NEW_SESSION), timeoutMs, lastSeen };
     let life: Life | undefined;
+    let opened: ZkConnection | undefined;
     const host = {
       runtime,
       heard: (sentAt: number, seen: bigint) => {
+        if (life && sentAt >= life.validUntil)
+          return opened?.destroy(new Error('contact was lost for too long'));
         if (life) life.heardFrom = Math.max(life.heardFrom, sentAt);
         // Replies without a change, as of a ping, may say less.
         if (seen > this.lastSeen) this.lastSeen = seen;
@@ -218,7 +222,6 @@ export class ZkSession {
     };
     const openMs = Math.min(Math.max(MIN_OPEN_MS, timeoutMs / servers.length / 3), commandTimeoutMs);
     const until = askedAt + 2 * openMs;
-    let opened: ZkConnection | undefined;
     const { signal } = this.closing;
     const stopListening = onAbort(signal, () => opened?.destroy(new Error(CLOSED)));
     try {
@@ -227,7 +230,14 @@ export class ZkSession {
         signal,
       });
       opened = connection;
-      if (granted.timeoutMs <= 0 || signal.aborted) throw new Error('the session has ended');
+      if (signal.aborted) throw new Error(CLOSED);
+      if (granted.timeoutMs <= 0 || isLapsed) {
+        if (granted.timeoutMs > 0) await connection.closeSession(until);
+        connection.destroy(new Error('the session has ended'));
+        this.expire(known);
+        // The server may end new ones, too.
+        return known && this.needsConnection ? await this.connectTo(dial) : undefined;
+      }
       life = known ?? new Life(granted);
       life.granted = granted;
       life.heardFrom = Math.max(life.heardFrom, askedAt);
@@ -239,11 +249,6 @@ export class ZkSession {
     } catch (cause) {
       opened?.destroy(cause as Error);
       this.lastCause = cause as Error;
-      // The server has heard of no such session: a new one can begin at once.
-      if (opened && !life && known && !signal.aborted) {
-        this.expire(known);
-        if (this.needsConnection) await this.connectTo(dial);
-      }
     } finally {
       stopListening();
     }

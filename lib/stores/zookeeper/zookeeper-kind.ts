@@ -52,8 +52,11 @@ export class ZookeeperKind implements KindStore {
     const requests = claims.map((claim) =>
       this.inOrder(claim, async (_, until): Promise<ExtendReply> => {
         const place = places.of(claim.owner);
-        if (place?.state !== 'held' || !(await locks.isThere(place, until))) return { status: 'lost' };
-        return { status: 'held', validForMs: session.grantedMs };
+        if (place?.state === 'held' && (await locks.isThere(place, until)))
+          return { status: 'held', validForMs: session.grantedMs };
+        // An earlier check could not end what it had left.
+        if (place?.state === 'leaving') await locks.leave(place, until);
+        return { status: 'lost' };
       }),
     );
     const replies = await Promise.allSettled(requests);
