@@ -14,7 +14,7 @@ const LABORATORY = ['test/faults/{faults,many,databases}.spec.ts'];
 
 /** Whether simulation and laboratory notice deliberate mistakes: `npm run test:mistakes`, once a night. */
 const MISTAKES = [
-  'test/simulation/{,quorum/,sql/}mistakes.spec.ts',
+  'test/simulation/{,quorum/,sql/,zookeeper/}mistakes.spec.ts',
   'test/faults/{mistakes,mistakes-many}.spec.ts',
 ];
 

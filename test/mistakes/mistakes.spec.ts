@@ -6,6 +6,7 @@ import { CLUSTER_FAILOVER_MISTAKES, SENTINEL_FAILOVER_MISTAKES } from './table/f
 import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 import { SQL_MISTAKES } from './table/sql.mistakes.js';
 import { SQL_SIMULATED_MISTAKES } from './table/sql-simulated.mistakes.js';
+import { ZOOKEEPER_SIMULATED_MISTAKES } from './table/zookeeper-simulated.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
 import { declarationOf, place, type Sources } from './source/place.js';
@@ -16,6 +17,7 @@ const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...MISTAKES.filter(({ edits }) => edits !== undefined),
   ...QUORUM_MISTAKES,
   ...SQL_SIMULATED_MISTAKES,
+  ...ZOOKEEPER_SIMULATED_MISTAKES,
   ...CLUSTER_MISTAKES,
   ...REPLICATED_MISTAKES,
   ...CLUSTER_FAILOVER_MISTAKES,

@@ -13,6 +13,8 @@ export interface Belief {
   readonly token: number | undefined;
   /** Maximum number of holders at a time. */
   readonly permits: number;
+  /** Whether it is shared with others that read. Default: it is not. */
+  readonly isShared?: () => boolean;
   /** When its caller began to request it, in ms of virtual time. */
   readonly wantedSince: number;
   /** Until when its caller may believe to hold the key, in ms of virtual time; 0 when it does not. */
@@ -32,6 +34,7 @@ export class Witness {
   grants = 0;
   /** Holds that were requested before are not judged: the clock of their server has jumped ahead. */
   excusedBefore = -Infinity;
+  private readonly keyExcusedBefore = new Map<string, number>();
   private readonly holders = new Set<Belief>();
   private readonly lastToken = new Map<string, number>();
   private readonly lastWrite = new Map<string, number>();
@@ -56,6 +59,11 @@ export class Witness {
     };
   }
 
+  /** Holds of a key that are requested before this moment are not judged: the key was forced open. */
+  excuse(key: string, before: number): void {
+    this.keyExcusedBefore.set(key, before);
+  }
+
   /** Looks whether more callers than may believe at this moment to have the same key. */
   look(): void {
     const now = this.now();
@@ -63,8 +71,9 @@ export class Witness {
     for (const holder of this.holders) {
       if (holder.validUntil() <= now || this.isExcused(holder)) continue;
       const others = valid.get(holder.key) ?? [];
-      if (others.length >= holder.permits)
-        this.report('exclusion', `${others[0]!.who} and ${holder.who} have ${holder.key}`);
+      const rival = others.find((other) => !isShared(other) || !isShared(holder));
+      if (rival && others.length >= holder.permits)
+        this.report('exclusion', `${rival.who} and ${holder.who} have ${holder.key}`);
       valid.set(holder.key, [...others, holder]);
     }
   }
@@ -81,7 +90,9 @@ export class Witness {
     this.lastWrite.set(key, Math.max(last, token));
   }
 
-  private isExcused({ wantedSince }: Belief): boolean {
-    return wantedSince < this.excusedBefore;
+  private isExcused({ key, wantedSince }: Belief): boolean {
+    return wantedSince < this.excusedBefore || wantedSince < (this.keyExcusedBefore.get(key) ?? -Infinity);
   }
 }
+
+const isShared = (holder: Belief): boolean => holder.isShared?.() ?? false;

@@ -1,0 +1,145 @@
+import type { Edit } from '../source/edit.js';
+
+/** A deliberate mistake in the store on ZooKeeper, which its simulation shows. */
+export interface ZooKeeperSimulatedMistake {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+  /** Rules of the witness, one of which has to see it. */
+  readonly rules: readonly string[];
+}
+
+const IN_ORDER = ['exclusion', 'tokens', 'writes'];
+const NEVER = ['nobody', 'endless', 'wake-up'];
+
+export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] = [
+  {
+    name: 'a session is valid from the reply on, not from when its request was sent',
+    edits: [
+      {
+        in: 'ZkConnection.receive',
+        find: 'this.host.heard(request.sentAt, lastSeen);',
+        replace: 'this.host.heard(this.host.runtime.now(), lastSeen);',
+      },
+    ],
+    rules: IN_ORDER,
+  },
+  {
+    name: 'the whole time-out of a session is counted on',
+    edits: [{ in: 'Life.validUntil', find: '* (1 - MARGIN_PART)', replace: '' }],
+    rules: IN_ORDER,
+  },
+  {
+    name: 'a create whose reply was lost is forgotten',
+    edits: [
+      {
+        in: 'NodeLocks.leave',
+        find: 'isKnown ? [place.node!] : await this.namesOf(place, until)',
+        replace: 'isKnown ? [place.node!] : []',
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'an undo looks for the nodes of its owner without a sync',
+    edits: [
+      {
+        in: 'NodeLocks.namesOf',
+        find: 'const synced = session.request(sync(path), { within, until });',
+        replace: 'const synced = Promise.resolve(sync);',
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'an undo gives up while its session lives',
+    edits: [
+      {
+        in: 'NodeLocks.leave',
+        find: 'if (!within.over.aborted) throw failure;',
+        replace: '',
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'a close ends the session while sections hold locks',
+    edits: [
+      {
+        in: 'ZooKeeperStore.close',
+        find: 'keepsNodes: this.places.holdLocks',
+        replace: 'keepsNodes: false',
+      },
+    ],
+    rules: IN_ORDER,
+  },
+  {
+    name: 'nodes are sorted by their whole names',
+    edits: [
+      {
+        in: 'inOrder',
+        find: 'a.number - b.number ||',
+        replace: '(a.name < b.name ? -1 : Number(a.name > b.name)) ||',
+      },
+    ],
+    rules: IN_ORDER,
+  },
+  {
+    name: 'a reader waits for writers only, and not for exclusive locks',
+    edits: [
+      {
+        in: 'NodeQueue.blockersOf',
+        find: "kind !== 'read' && number !== node.number",
+        replace: "kind === 'write' && number !== node.number",
+      },
+    ],
+    rules: ['exclusion'],
+  },
+  {
+    name: 'watches are not set again on the next connection',
+    edits: [
+      {
+        in: 'ZkSession.connectTo',
+        find: 'await this.watches.setAgain(connection, lastSeen, until);',
+        replace: '',
+      },
+    ],
+    rules: NEVER,
+  },
+  {
+    name: 'a waiter takes its turn when any earlier node goes',
+    edits: [{ in: 'NodeLocks.changed', find: 'isLast && change', replace: 'change' }],
+    rules: IN_ORDER,
+  },
+  {
+    name: 'an end of a session leaves its holds and its waiters',
+    edits: [{ in: 'ZkSession.expire', find: 'life.ending.abort();', replace: '' }],
+    rules: [...IN_ORDER, 'leftovers', ...NEVER],
+  },
+  {
+    name: 'a grant counts although its session is over',
+    edits: [
+      {
+        in: 'Contention.accept',
+        find: '!over && !forced && now < hold.validUntil && !isGone',
+        replace: '!over && !forced',
+      },
+      {
+        in: 'Hold.validUntil',
+        find: 'Math.min(this.certainUntil, this.session.validUntil)',
+        replace: 'this.certainUntil',
+      },
+    ],
+    rules: IN_ORDER,
+  },
+  {
+    name: 'a release deletes only the node of a hold, and not that of a waiter',
+    edits: [
+      {
+        in: 'ZookeeperKind.release',
+        find: "const isHeld = place.state === 'held';",
+        replace: "const isHeld = place.state === 'held'; if (!isHeld) return NOT_HELD;",
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+];

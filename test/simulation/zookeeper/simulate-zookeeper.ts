@@ -1,0 +1,131 @@
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
+import { ZooKeeperStore } from '../../../lib/stores/zookeeper/zookeeper.store.js';
+import { Witness, type Broken } from '../callers/witness.js';
+import { Agenda } from '../engine/agenda.js';
+import { Chronicle } from '../engine/chronicle.js';
+import { Random } from '../engine/random.js';
+import { SimProcess } from '../engine/sim-process.js';
+import { finale } from './finale.js';
+import { planFault, type World } from './play-fault.js';
+import { SimEnsemble } from './sim-ensemble.js';
+import { callerOf, type Machine, type ZkCallerHost } from './zk-callers.js';
+import { ZkLink } from './zk-link.js';
+import type { ZkPlan } from './zk-plan.js';
+
+/** What the simulation takes of the library; a copy with a mistake has the same. */
+export interface ZkParts {
+  readonly LockManager: typeof LockManager;
+  readonly ZooKeeperStore: typeof ZooKeeperStore;
+}
+
+export const ZK_PARTS: ZkParts = { LockManager, ZooKeeperStore };
+
+/** When callers have to be done. */
+const LONGEST_MS = 300_000;
+
+/** What became of a plan. */
+export interface ZkRun {
+  readonly broken: readonly Broken[];
+  readonly grants: number;
+  /** What callers were told, by code. */
+  readonly reported: ReadonlyMap<string, number>;
+  /** What happened in the ensemble and on the way to it. */
+  readonly seen: ReadonlySet<string>;
+}
+
+/** Runs a plan in virtual time. The same plan always gives the same run. */
+export const simulateZooKeeper = async (plan: ZkPlan, parts: ZkParts = ZK_PARTS): Promise<ZkRun> => {
+  const agenda = new Agenda();
+  const witness = new Witness(() => agenda.now);
+  const reported = new Map<string, number>();
+  const seen = new Set<string>();
+  const saw = (what: string): void => void seen.add(what);
+  const report = (code: string): void => void reported.set(code, (reported.get(code) ?? 0) + 1);
+  const { servers, rate, reportMs, sessionMs, sweepMs, tellsLate, seed } = plan;
+  const random = new Random(`ensemble of ${seed}`);
+  const ensemble = new SimEnsemble({
+    ...{ agenda, random, servers, rate, reportMs, sessionMs, sweepMs, tellsLate, saw },
+  });
+  const machines = plan.processes.map((its, i) =>
+    machineOf(plan, parts, ensemble, { name: `p${i}`, ...its }),
+  );
+  const world: World = { agenda, ensemble, machines, witness };
+  for (const fault of plan.faults) planFault(fault, world);
+  agenda.onRest = () => witness.look();
+  const host: ZkCallerHost = {
+    ...{ agenda, witness, report },
+    random: new Random(`run of ${seed}`),
+    slackMs: slackOf(plan),
+  };
+  const onUnhandled = (reason: unknown): void => witness.report('unhandled', String(reason));
+  process.on('unhandledRejection', onUnhandled);
+  try {
+    await untilDone(plan, world, host);
+    await agenda.pass(Math.max(agenda.now, plan.troubleMs));
+    for (const { process, link } of machines) {
+      await agenda.pass(process.at);
+      process.interruptions.clear();
+      link.heal();
+    }
+    await finale(plan, world, host);
+  } finally {
+    process.off('unhandledRejection', onUnhandled);
+  }
+  return { broken: witness.broken, grants: witness.grants, reported, seen };
+};
+
+/** Runs the callers of all processes. */
+const untilDone = async (plan: ZkPlan, { agenda, machines }: World, host: ZkCallerHost): Promise<void> => {
+  let running = 0;
+  machines.forEach((machine, p) => {
+    plan.processes[p]!.callers.forEach((visits, c) => {
+      running += 1;
+      const name = `${machine.process.name}c${c}`;
+      machine.process.arrive(() => void callerOf(machine, visits, name, host).then(() => (running -= 1)));
+    });
+  });
+  let isOver = false;
+  await agenda.pass(LONGEST_MS, () => (isOver = running <= crashedCallers(plan, machines)));
+  if (!isOver) host.witness.report('endless', 'a caller still waits');
+};
+
+const crashedCallers = (plan: ZkPlan, machines: readonly Machine[]): number =>
+  machines.reduce(
+    (sum, { process }, p) => sum + (process.crashed ? plan.processes[p]!.callers.length : 0),
+    0,
+  );
+
+/** A call takes longer than its wait by its last requests, and by what stops its process. */
+const slackOf = ({ commandTimeoutMs, faults, sessionMs }: ZkPlan): number =>
+  faults.reduce(
+    (sum, fault) => sum + (fault.kind === 'pause' ? fault.forMs : 0),
+    3 * commandTimeoutMs + sessionMs,
+  );
+
+const machineOf = (
+  { seed, latencyMs, sessionMs, commandTimeoutMs }: ZkPlan,
+  parts: ZkParts,
+  ensemble: SimEnsemble,
+  { name, rate }: { readonly name: string; readonly rate: number },
+): Machine => {
+  const { agenda, terms } = ensemble;
+  const random = new Random(`${name} of ${seed}`);
+  const process = new SimProcess(name, agenda, new Chronicle(), random, rate, false);
+  process.dice = new Random(`chance of ${name} of ${seed}`);
+  const link = new ZkLink({ process, ensemble, agenda, random, latencyMs, saw: terms.saw });
+  const store = new parts.ZooKeeperStore({
+    connect: 'simulated:2181',
+    sessionTimeoutMs: sessionMs,
+    commandTimeoutMs,
+    runtime: process,
+    dialers: link.dialers,
+  });
+  const settings = {
+    ...DEFAULT_SETTINGS,
+    ...{ keyPrefix: '', watchdogMs: sessionMs, shutdownGraceMs: 0 },
+  };
+  const log = { log: () => undefined, warn: () => undefined };
+  const manager = new parts.LockManager(store, settings, log, process);
+  return { process, link, manager, isClosing: false };
+};
