@@ -75,26 +75,23 @@ export const simulateZooKeeper = async (plan: ZkPlan, parts: ZkParts = ZK_PARTS)
   return { broken: witness.broken, grants: witness.grants, reported, seen };
 };
 
-/** Runs the callers of all processes. */
+/** Runs the callers of all processes, until all are done whose process has not crashed. */
 const untilDone = async (plan: ZkPlan, { agenda, machines }: World, host: ZkCallerHost): Promise<void> => {
-  let running = 0;
+  const running = new Map<Machine, number>();
   machines.forEach((machine, p) => {
-    plan.processes[p]!.callers.forEach((visits, c) => {
-      running += 1;
+    const { callers } = plan.processes[p]!;
+    running.set(machine, callers.length);
+    callers.forEach((visits, c) => {
       const name = `${machine.process.name}c${c}`;
-      machine.process.arrive(() => void callerOf(machine, visits, name, host).then(() => (running -= 1)));
+      const ended = (): void => void running.set(machine, running.get(machine)! - 1);
+      machine.process.arrive(() => void callerOf(machine, visits, name, host).then(ended));
     });
   });
+  const isDone = (machine: Machine): boolean => machine.process.crashed || running.get(machine) === 0;
   let isOver = false;
-  await agenda.pass(LONGEST_MS, () => (isOver = running <= crashedCallers(plan, machines)));
+  await agenda.pass(LONGEST_MS, () => (isOver = machines.every(isDone)));
   if (!isOver) host.witness.report('endless', 'a caller still waits');
 };
-
-const crashedCallers = (plan: ZkPlan, machines: readonly Machine[]): number =>
-  machines.reduce(
-    (sum, { process }, p) => sum + (process.crashed ? plan.processes[p]!.callers.length : 0),
-    0,
-  );
 
 /** A call takes longer than its wait by its last requests, and by what stops its process. */
 const slackOf = ({ commandTimeoutMs, faults, sessionMs }: ZkPlan): number =>

@@ -70,7 +70,7 @@ export const anyFault = (random: Random, { processes, servers, keys, sessionMs }
   const step = random.chance(0.7) ? { step: random.whole(1, 1_500) } : {};
   const key = random.pick(keys);
   // Sessions end after some of these.
-  const longMs = sessionMs * random.pick([0.2, 0.5, 0.7, 1.02, 1.2, 2]);
+  const longMs = sessionMs * random.pick([0.2, 0.5, 0.7, 0.85, 0.95, 1.02, 1.2, 2]);
   const kind = random.pick([
     ...(['lost-request', 'lost-reply', 'lost-reply', 'cut', 'cut', 'mute', 'silence', 'silence'] as const),
     ...(['slow', 'pause', 'pause', 'crash', 'close', 'force', 'refuse', 'election'] as const),

@@ -71,7 +71,7 @@ export const zkPlan = (seed: number): ZkPlan => {
   const cast: Cast = { processes: processes.length, servers, keys, sessionMs };
   const scenes = Array.from({ length: random.whole(0, 3) }, () => unknownOutcome(random, cast));
   const others = Array.from({ length: random.whole(0, 6) }, () => anyFault(random, cast));
-  const alone = leftAlone(random, cast);
+  const alone = random.pick([leftAlone, stalled, undefined, undefined])?.(random, cast) ?? [];
   alone.forEach(({ visit: its }, p) => processes[p]!.callers.push([its]));
   const faults = [...scenes.flat(), ...others, ...alone.flatMap(({ faults: its }) => its)];
   return {
@@ -95,13 +95,17 @@ export const zkPlan = (seed: number): ZkPlan => {
   };
 };
 
-/** In some plans a holder reaches no server any more, and another process waits for its key. */
-const leftAlone = (
-  random: Random,
-  { keys, sessionMs }: Cast,
-): readonly { readonly visit: ZkVisit; readonly faults: readonly ZkFault[] }[] => {
-  if (!random.chance(0.25)) return [];
-  const common = { key: random.pick(keys), kind: 'exclusive', waitMs: 20_000, downgrades: false } as const;
+/** A caller of one process, and what goes wrong meanwhile. */
+interface Role {
+  readonly visit: ZkVisit;
+  readonly faults: readonly ZkFault[];
+}
+
+const forLong = (key: string) => ({ key, kind: 'exclusive', waitMs: 20_000, downgrades: false }) as const;
+
+/** A holder reaches no server any more, and another process waits for its key. */
+const leftAlone = (random: Random, { keys, sessionMs }: Cast): readonly Role[] => {
+  const common = forLong(random.pick(keys));
   const at = sessionMs * random.between(0.3, 2);
   const forMs = sessionMs * random.pick([1.1, 2]);
   const lateMs = sessionMs * random.pick([0, 0.3, 0.3]);
@@ -111,5 +115,19 @@ const leftAlone = (
       faults: [{ kind: 'unreported', at, process: 0, forMs, lateMs }],
     },
     { visit: { ...common, thinkMs: sessionMs * 0.2, workMs: 20 }, faults: [] },
+  ];
+};
+
+/** A process stands still for nearly as long as its session, and then acquires a key for which another one waits. */
+const stalled = (random: Random, { keys, sessionMs }: Cast): readonly Role[] => {
+  const common = forLong(random.pick(keys));
+  const at = sessionMs * random.between(0.5, 3);
+  const forMs = sessionMs * random.between(0.7, 1.05);
+  return [
+    {
+      visit: { ...common, thinkMs: at + forMs / 2, workMs: 2 * sessionMs },
+      faults: [{ kind: 'pause', at, process: 0, forMs }],
+    },
+    { visit: { ...common, thinkMs: at + forMs + sessionMs * 0.05, workMs: 20 }, faults: [] },
   ];
 };
