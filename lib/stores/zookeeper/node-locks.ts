@@ -2,7 +2,7 @@ import type { Runtime } from '../../core/runtime.js';
 import type { Grant } from '../../core/seam/grant.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { MARKS, NodeQueue, nodeNameOf, ownerPrefix, type LockNode, type NodeKind } from './lock-nodes.js';
+import { NodeQueue, nodeNameOf, ownerPrefix, type LockNode, type NodeKind } from './lock-nodes.js';
 import { CREATE_TRIES, type NodeParents } from './node-parents.js';
 import type { Place, Places } from './place.js';
 import {
@@ -68,7 +68,7 @@ export class NodeLocks {
     for (let tries = 1; ; tries += 1) {
       try {
         const children = await session.with(until, async (current) => {
-          places.belongsTo(place, current);
+          places.ask(place, current);
           const terms = { within: current, until };
           // The server executes both in this order, so the list has the new node.
           const creating = session.request(
@@ -156,38 +156,44 @@ export class NodeLocks {
    */
   async downgrade(place: Place, until: number): Promise<boolean> {
     const { session, acls } = this.host;
-    const { path, nodePath, session: within } = place;
-    const name = place.node!.replace(MARKS.write, MARKS.read);
-    // Without a reply, a release looks for both.
+    const { path, nodePath, readerNode, session: within } = place;
+    // Without a reply, the node of the reader may be there.
     place.mayHaveMore = true;
+    let wasReader = false;
     try {
-      await session.request(create(`${path}/${name}`, NO_DATA, EPHEMERAL, acls), { within, until });
+      await session.request(create(`${path}/${readerNode}`, NO_DATA, EPHEMERAL, acls), { within, until });
     } catch (failure) {
       if (!hasCode(failure, CODE.nodeExists)) throw failure;
+      wasReader = true;
     }
-    const wasThere = await this.delete(nodePath, { within, until });
-    if (!wasThere) {
-      await this.leave(place, until);
-      return false;
-    }
-    place.mayHaveMore = false;
-    place.kind = 'read';
-    place.node = name;
-    this.hold(place);
-    return true;
+    const wasWriter = await this.delete(nodePath, { within, until });
+    if (wasWriter || wasReader) return this.becomesReader(place);
+    // Another client has ended the writer, and others may have had their turn since.
+    await this.leave(place, until);
+    return false;
   }
 
   /** Returns whether the node of a hold is there. */
   async isThere(place: Place, until: number): Promise<boolean> {
+    const { session, places } = this.host;
     try {
-      await this.host.session.request(getData(place.nodePath), { within: place.session, until });
+      await session.request(getData(place.nodePath), { within: place.session, until });
       return true;
     } catch (failure) {
       if (!hasCode(failure, CODE.noNode) && !place.session?.over.aborted) throw failure;
-      // A downgrade without a reply may have left another node.
-      await this.leave(place, until);
-      return false;
     }
+    if (place.mayHaveMore && (await this.namesOf(place, until)).includes(place.readerNode))
+      return this.becomesReader(place);
+    places.remove(place);
+    return false;
+  }
+
+  private becomesReader(place: Place): true {
+    place.mayHaveMore = false;
+    place.node = place.readerNode;
+    place.kind = 'read';
+    this.hold(place);
+    return true;
   }
 
   /** Names of the nodes of an owner whose create had no reply. After a sync in the same session nothing can follow. */
@@ -276,8 +282,8 @@ export class NodeLocks {
 const mayLeaveReader = ({ kind }: Place, blocker: LockNode): boolean =>
   blocker.kind === 'write' && kind !== 'read';
 
-/** The node was created, whatever became of the other request. */
-const asUnknown = (failure: unknown): unknown => {
+/** Returns the failure of a request after the node of its claim was created: it has to be removed. */
+export const asUnknown = (failure: unknown): unknown => {
   if (!(failure instanceof StoreFailure) || failure.outcome === 'unknown') return failure;
   const { message, cause, passing } = failure;
   return new StoreFailure(message, 'unknown', { cause, passing });

@@ -3,7 +3,7 @@ import { CompactingMap } from '../../core/compacting.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import type { StoreQueueEntry } from '../../core/seam/queue-entry.js';
-import type { NodeKind } from './lock-nodes.js';
+import { MARKS, type NodeKind } from './lock-nodes.js';
 
 /**
  * `asked`: its create was sent, or is about to be. `queued`, `held`: as its node. `leaving`: it is being deleted.
@@ -47,6 +47,11 @@ export class Place {
     return `${this.path}/${this.node}`;
   }
 
+  /** Name of the node that it has after a downgrade. */
+  get readerNode(): string {
+    return this.node!.replace(MARKS.write, MARKS.read);
+  }
+
   /** Ends the watch before, and has this one ended when the place is left. */
   watches(unwatch: (() => void) | undefined): void {
     this.unwatch?.();
@@ -73,10 +78,6 @@ export class Places {
     return this.places.get(owner);
   }
 
-  add(place: Place): void {
-    this.places.set(place.owner, place);
-  }
-
   /** Its node is gone, or never was. */
   remove(place: Place): void {
     place.state = 'gone';
@@ -89,9 +90,11 @@ export class Places {
     return [...this.places.values()].some(({ state }) => state !== 'queued');
   }
 
-  /** A place belongs to a session from now on: with that, its node ends. */
-  belongsTo(place: Place, session: Session): void {
+  /** Its node is about to be requested in a session, and ends with that. */
+  ask(place: Place, session: Session): void {
+    place.state = 'asked';
     place.session = session;
+    this.places.set(place.owner, place);
     if (this.sessions.has(session)) return;
     this.sessions.add(session);
     onAbort(session.over, () => {

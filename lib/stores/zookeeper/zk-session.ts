@@ -8,7 +8,7 @@ import { CODE, hasCode, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
 /** Part of the session's time-out between pings. */
-const PING_PART = 1 / 3;
+const PING_PART = 1 / 4;
 /** Part of the session's time-out within which a ping has its reply. So a silent server is dropped after two thirds. */
 const PING_REPLY_PART = 1 / 3;
 /**

@@ -6,7 +6,7 @@ import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { NodeKind, NodeQueue } from './lock-nodes.js';
 import type { LockPaths } from './lock-path.js';
-import type { NodeLocks } from './node-locks.js';
+import { asUnknown, type NodeLocks } from './node-locks.js';
 import type { PathOrder } from './path-order.js';
 import { Place, type Places } from './place.js';
 import type { ZkSession } from './zk-session.js';
@@ -54,7 +54,7 @@ export class ZookeeperKind implements KindStore {
         const place = places.of(claim.owner);
         if (place?.state === 'held' && (await locks.isThere(place, until)))
           return { status: 'held', validForMs: session.grantedMs };
-        // An earlier check could not end what it had left.
+        // A downgrade could not end what it had left.
         if (place?.state === 'leaving') await locks.leave(place, until);
         return { status: 'lost' };
       }),
@@ -99,7 +99,6 @@ export class ZookeeperKind implements KindStore {
       const queue = await locks.queueOf(place.path, until);
       if (!this.isFree(queue)) return this.taken(queue.nodes[0]!.kind);
     }
-    places.add(place);
     try {
       const found = await locks.enter(place, until, sent);
       if (found === 'granted') return locks.hold(place);
@@ -138,7 +137,8 @@ export class ZookeeperKind implements KindStore {
     }
     return locks.leave(place, until).then(
       () => failure,
-      (left: unknown) => left,
+      // Its node is still there.
+      asUnknown,
     );
   }
 

@@ -1,3 +1,4 @@
+import { MAX_BATCH_MS } from '../../../lib/core/acquire/hand-off-batch.js';
 import type { Witness } from '../callers/witness.js';
 import type { Agenda } from '../engine/agenda.js';
 import { NodeQueue } from '../../../lib/stores/zookeeper/lock-nodes.js';
@@ -101,12 +102,15 @@ const shutDown = (machine: Machine): void => {
   });
 };
 
-/** A process forces a key open: what its request deletes is known when it has ended, and that of a lost one never. */
+/**
+ * A process forces a key open. Readers of a process may join a hold that is gone for as long as a hand-off batch. What the
+ * request deletes is known when it has ended, and that of a lost one never.
+ */
 const force = ({ process, manager }: Machine, key: string, { agenda, witness }: World): void => {
   witness.excuse(key, Infinity);
   process.arrive(() => {
     const over = (): void => {
-      witness.excuse(key, agenda.now);
+      witness.excuse(key, agenda.now + MAX_BATCH_MS);
     };
     void manager.forceUnlock(key).then(over, () => undefined);
   });
@@ -116,6 +120,6 @@ const deleteFirst = (key: string, { agenda, ensemble, witness }: World): void =>
   const path = pathOf(key);
   const { nodes } = new NodeQueue([...(ensemble.tree.get(path)?.children ?? [])]);
   if (!nodes[0] || !ensemble.hasLeader) return;
-  witness.excuse(key, agenda.now);
+  witness.excuse(key, agenda.now + MAX_BATCH_MS);
   ensemble.delete(`${path}/${nodes[0].name}`);
 };

@@ -17,7 +17,6 @@ export class SimEnsemble implements Leader {
   hasLeader = true;
   refusesUntil = 0;
   /** Whether empty containers are removed. */
-  isSwept = true;
   private zxid = EPOCH;
   private nextSession = FIRST_SESSION;
 
@@ -115,7 +114,7 @@ export class SimEnsemble implements Leader {
 
   /** Removes the empty containers, as the leader does each minute. */
   sweep(): void {
-    if (!this.hasLeader || !this.isSwept) return;
+    if (!this.hasLeader) return;
     for (const path of this.tree.emptyContainers) {
       this.terms.saw('a container is removed');
       this.delete(path);

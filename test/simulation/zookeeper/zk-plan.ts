@@ -1,5 +1,4 @@
 import { Random } from '../engine/random.js';
-import { KNOWN } from './known.js';
 import { anyFault, TROUBLE_MS, unknownOutcome, type Cast, type ZkFault } from './zk-faults.js';
 
 /** One try of a caller. */
@@ -58,7 +57,7 @@ export const zkPlan = (seed: number): ZkPlan => {
       workMs: random.pick([0, 1, 5, 20, 20, 200, 1_200, 2_500]),
       ...(random.chance(0.1) && { abortMs: random.between(0, 300) }),
       ...(random.chance(0.1) && { leaseMs: random.pick([50, 400]) }),
-      downgrades: kind === 'write' && random.chance(0.3) && !KNOWN.downgrades,
+      downgrades: kind === 'write' && random.chance(0.3),
     };
   };
   const caller = (): ZkVisit[] => Array.from({ length: random.whole(2, 6) }, visit);
@@ -79,7 +78,7 @@ export const zkPlan = (seed: number): ZkPlan => {
     rate: random.between(0.999, 1.001),
     // As servers do it with ticks of half the session: twice in each.
     reportMs: sessionMs * random.pick([0.05, 0.25]),
-    tellsLate: !KNOWN.lateReports,
+    tellsLate: true,
     sweepMs: random.pick([50, 200, 2_000]),
     commandTimeoutMs: random.pick([400, 1_000, 4_000]),
     latencyMs: random.pick([

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { KNOWN } from './known.js';
 import { simulateZooKeeper } from './simulate-zookeeper.js';
 import { zkPlan } from './zk-plan.js';
 
@@ -31,7 +30,7 @@ const STATES = [
 const CODES = [
   ...['aborted', 'failed, not-executed', 'failed, unknown', 'lost', 'lost at once'],
   ...['released', 'shut down', 'taken'],
-  ...(KNOWN.downgrades ? [] : ['downgraded', 'not downgraded: LOCK_STORE_FAILED']),
+  ...['downgraded', 'not downgraded: LOCK_STORE_FAILED'],
 ];
 
 describe('the simulation of the store on ZooKeeper', () => {
