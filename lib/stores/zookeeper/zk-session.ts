@@ -7,9 +7,9 @@ import { noConnection, ZkConnection, type SessionGrant, type ZkEvent } from './z
 import { CODE, hasCode, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
-/** Part of the session's time-out between pings. */
+/** Part of the session's time-out between pings. Less than the margin: a ping may die with its server, and timers are late. */
 const PING_PART = 1 / 4;
-/** Part of the session's time-out within which a ping has its reply. So a silent server is dropped after two thirds. */
+/** Part of the session's time-out within which a ping has its reply. So a silent server is dropped before two thirds. */
 const PING_REPLY_PART = 1 / 3;
 /**
  * Part of the time-out that is not counted on: a server may answer a ping and die before it tells the leader. So a
