@@ -30,7 +30,7 @@ export class Place {
   readonly finalKey: string;
   readonly owner: string;
   /** Whether its grant has a fencing token. */
-  readonly isFenced: boolean;
+  isFenced: boolean;
 
   constructor(
     { finalKey, owner, tokens }: Claim,

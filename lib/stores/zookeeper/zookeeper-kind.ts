@@ -41,7 +41,7 @@ export class ZookeeperKind implements KindStore {
     return this.inOrder(claim, (path, until, sent) => {
       const known = this.host.places.of(claim.owner);
       const place = known ?? new Place(claim, path, this.kind);
-      const reply = known ? this.again(known, until) : this.request(claim, place, until, sent);
+      const reply = known ? this.again(claim, known, until, sent) : this.request(claim, place, until, sent);
       place.settled = reply.catch(() => undefined);
       return reply;
     });
@@ -115,14 +115,15 @@ export class ZookeeperKind implements KindStore {
   }
 
   /** The owner has a node already. */
-  private async again(place: Place, until: number): Promise<AcquireReply> {
+  private async again(claim: Claim, place: Place, until: number, sent: () => void): Promise<AcquireReply> {
     const { locks, places } = this.host;
     if (place.state === 'asked') await place.settled;
+    place.isFenced = claim.tokens > 0;
     const found = await locks.look(place, until);
     if (found === 'granted') return locks.hold(place);
     if (found === 'gone') {
       places.remove(place);
-      return { status: 'taken', retryInMs: 0 };
+      return this.request(claim, new Place(claim, place.path, this.kind), until, sent);
     }
     return place.entry ? this.queued(place.entry, found) : this.taken(found.heldAs);
   }

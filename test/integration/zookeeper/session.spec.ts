@@ -310,7 +310,7 @@ describe('a process of an ensemble', () => {
     const key = newKey();
     const lease = await holder.locks.acquire(key);
     const waiting = waiter.locks.acquire(key, WAIT);
-    await lab.nodesAre(key, 2);
+    await lab.isQueued(key, waiter);
     const leader = await lab.ensemble!.leader();
     await leader.kill('SIGKILL');
     await lab.ensemble!.ready();

@@ -211,8 +211,14 @@ const loss = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Loss>('late') },
 );
 
-/** Sequences of commands. In a world without a network nothing gets lost, and where the core polls, it has the watches. */
-export const sequences = ({ acquireWithoutReply: losesReplies, polled }: World, maxCommands: number) =>
+/**
+ * Sequences of commands. In a world without a network nothing gets lost, and where the core polls, it has the watches. With
+ * sessions, time ends no hold, and waiters are told of their turns.
+ */
+export const sequences = (
+  { acquireWithoutReply: losesReplies, polled, hasSessions }: World,
+  maxCommands: number,
+) =>
   fc.commands(
     [
       fc.tuple(who, units, tokens).map((args) => acquire(...args)),
@@ -223,8 +229,8 @@ export const sequences = ({ acquireWithoutReply: losesReplies, polled }: World, 
       fc.tuple(who, fc.boolean()).map((args) => release(...args)),
       fc.tuple(who).map((args) => inspect(...args)),
       fc.tuple(who).map((args) => forceUnlock(...args)),
-      fc.tuple(units).map((args) => pass(...args)),
-      ...(polled
+      ...(hasSessions ? [] : [fc.tuple(units).map((args) => pass(...args))]),
+      ...(polled || hasSessions
         ? []
         : [fc.tuple(who).map((args) => watch(...args)), fc.tuple(who).map((args) => unwatch(...args))]),
       ...(losesReplies

@@ -10,6 +10,7 @@ import { postgresWorld } from './postgres.world.js';
 import { quorumWorld } from './quorum.world.js';
 import { redisWorld } from './redis.world.js';
 import type { World } from './world.js';
+import { zookeeperWorld } from './zookeeper.world.js';
 
 export const WORLDS: Readonly<Record<string, { make: () => Promise<World>; count: number; length: number }>> =
   {
@@ -18,6 +19,7 @@ export const WORLDS: Readonly<Record<string, { make: () => Promise<World>; count
     RedisStore: { make: redisWorld, count: 50, length: 40 },
     MysqlStore: { make: mysqlWorld, count: 30, length: 40 },
     PostgresStore: { make: postgresWorld, count: 30, length: 40 },
+    ZooKeeperStore: { make: zookeeperWorld, count: 50, length: 40 },
   };
 
 const describeWorld = ({ make, count, length }: (typeof WORLDS)[string]): void => {

@@ -20,6 +20,8 @@ export interface World extends Pick<StoreHarness, 'virtualTime' | 'pass' | 'left
   promisedMs?(leaseMs: number): number;
   /** See `ContractContext.polled`. */
   readonly polled?: true;
+  /** See `ContractContext.hasSessions`. Then no hold ends by itself, and its token is that of its node. */
+  readonly hasSessions?: true;
   /** Sends an acquire that gets no answer; gives the failure. Undefined where there is no network to lose it. */
   readonly acquireWithoutReply?: (actor: number, claim: ExclusiveClaim, loss: Loss) => Promise<StoreFailure>;
   /**

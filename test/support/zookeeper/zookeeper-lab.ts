@@ -144,9 +144,11 @@ export class ZooKeeperLab implements AsyncDisposable {
   async isQueued(key: string, { locks }: OpenLocksOn): Promise<void> {
     await this.nodesAre(key, 2);
     const [holder] = await this.nodes(key);
+    // Each server knows the watches of its own clients.
     const watchers = async (): Promise<number> => {
-      const [, sessions = ''] = (await this.server.command('wchp')).split(`${pathOf(key)}/${holder}\n`);
-      return /^(?:\t.*\n)*/.exec(sessions)![0].split('\n').length - 1;
+      const replies = await Promise.all(this.servers.map((server) => server.command('wchp')));
+      const sessions = replies.map((reply) => reply.split(`${pathOf(key)}/${holder}\n`)[1] ?? '');
+      return sessions.reduce((sum, one) => sum + /^(?:\t.*\n)*/.exec(one)![0].split('\n').length - 1, 0);
     };
     // The holder watches its node, too.
     await until(async () => (await watchers()) === 2, { what: `a claim of ${key} is queued` });
