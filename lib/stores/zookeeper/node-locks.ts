@@ -23,7 +23,6 @@ import type { ZkChange } from './zk-watches.js';
 const WATCH_AFTER_MS = 200;
 /** Pause in ms after a failure, before a waiter looks again. */
 const RETRY_MS = 100;
-const NO_DATA = Buffer.alloc(0);
 
 /** What a claim found: the lock, or the position of its node and the kind of the first one. */
 export type Found = { readonly position: number; readonly heldAs: NodeKind } | 'granted' | 'gone';
@@ -71,16 +70,13 @@ export class NodeLocks {
           places.ask(place, current);
           const terms = { within: current, until };
           // The server executes both in this order, so the list has the new node.
-          const creating = session.request(
-            create(`${path}/${name}`, NO_DATA, EPHEMERAL_SEQUENTIAL, acls),
-            terms,
-          );
+          const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), terms);
           const listing = session.request(getChildren(path), terms);
           const [created, listed] = await Promise.allSettled([creating, listing]);
           if (created.status === 'rejected') throw created.reason;
           sent();
           place.node = created.value.path.slice(path.length + 1);
-          place.created = Number(created.value.stat.created);
+          place.created = Number(created.value.created);
           if (listed.status === 'rejected') throw asUnknown(listed.reason);
           return listed.value;
         });
@@ -161,7 +157,7 @@ export class NodeLocks {
     place.mayHaveMore = true;
     let wasReader = false;
     try {
-      await session.request(create(`${path}/${readerNode}`, NO_DATA, EPHEMERAL, acls), { within, until });
+      await session.request(create(`${path}/${readerNode}`, EPHEMERAL, acls), { within, until });
     } catch (failure) {
       if (!hasCode(failure, CODE.nodeExists)) throw failure;
       wasReader = true;

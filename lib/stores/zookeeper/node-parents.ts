@@ -7,7 +7,6 @@ import type { ZkSession } from './zk-session.js';
 
 /** How often the server may remove an empty container between two requests. */
 export const CREATE_TRIES = 5;
-const NO_DATA = Buffer.alloc(0);
 
 /** Creates the nodes that contain the nodes of locks. The server removes such a container when it has been empty. */
 export class NodeParents {
@@ -38,7 +37,7 @@ export class NodeParents {
   private async createAll(paths: readonly string[], until: number): Promise<boolean> {
     for (const path of paths) {
       try {
-        await this.session.request(create(path, NO_DATA, CONTAINER, this.acls), { until });
+        await this.session.request(create(path, CONTAINER, this.acls), { until });
       } catch (failure) {
         if (hasCode(failure, CODE.noNode)) return false;
         if (!hasCode(failure, CODE.nodeExists)) throw failure;

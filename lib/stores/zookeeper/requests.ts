@@ -7,18 +7,6 @@ export interface ZkRequest<T> {
   read(from: JuteReader): T;
 }
 
-/** What a server says about a node. */
-export interface Stat {
-  /** Number of the change that created it. Grows with each change of the ensemble. */
-  readonly created: bigint;
-  /** Number of the change that set its data last. */
-  readonly modified: bigint;
-  readonly version: number;
-  /** Session that owns it; 0 for a node without one. */
-  readonly owner: bigint;
-  readonly children: number;
-}
-
 /** Rights of an identity on a node. */
 export interface Acl {
   readonly rights: number;
@@ -41,9 +29,7 @@ export const CONTAINER = 4;
 
 const OP = {
   remove: 2,
-  exists: 3,
   getData: 4,
-  setData: 5,
   getChildren: 8,
   sync: 9,
   create: 15,
@@ -52,41 +38,28 @@ const OP = {
 /** A node of any version. */
 const ANY_VERSION = -1;
 
-const readStat = (from: JuteReader): Stat => {
-  const [created, modified] = [from.long(), from.long()];
-  // Times of creation and change, by the clock of the server.
-  from.long();
-  from.long();
-  const version = from.int();
-  // Versions of the children and of the rights.
-  from.int();
-  from.int();
-  const owner = from.long();
-  // Length of the data.
-  from.int();
-  const children = from.int();
-  // Number of the last change of a child.
-  from.long();
-  return { created, modified, version, owner, children };
-};
-
 const nothing = (): void => undefined;
 
-/** Creates a node. Resolves with its path, which has a number at its end for a sequential one. */
+const NO_DATA = Buffer.alloc(0);
+
+/**
+ * Creates a node without data. Resolves with its path, which has a number at its end for a sequential one, and with the
+ * number of the change that created it. That grows with each change of the ensemble.
+ */
 export const create = (
   path: string,
-  data: Buffer,
   flags: number,
   acls: readonly Acl[],
-): ZkRequest<{ path: string; stat: Stat }> => ({
+): ZkRequest<{ path: string; created: bigint }> => ({
   op: flags === CONTAINER ? OP.createContainer : OP.create,
   write: (to) =>
     void to
       .text(path)
-      .bytes(data)
+      .bytes(NO_DATA)
       .list(acls, ({ rights, scheme, id }) => to.int(rights).text(scheme).text(id))
       .int(flags),
-  read: (from) => ({ path: from.text(), stat: readStat(from) }),
+  // It begins what the server says about the node.
+  read: (from) => ({ path: from.text(), created: from.long() }),
 });
 
 export const remove = (path: string): ZkRequest<void> => ({
@@ -96,16 +69,10 @@ export const remove = (path: string): ZkRequest<void> => ({
 });
 
 /** With `watched`, the server announces the next change. A node that is not there fails, and is not watched. */
-export const getData = (path: string, watched = false): ZkRequest<{ data: Buffer; stat: Stat }> => ({
+export const getData = (path: string, watched = false): ZkRequest<Buffer> => ({
   op: OP.getData,
   write: (to) => void to.text(path).bool(watched),
-  read: (from) => ({ data: from.bytes(), stat: readStat(from) }),
-});
-
-export const setData = (path: string, data: Buffer): ZkRequest<Stat> => ({
-  op: OP.setData,
-  write: (to) => void to.text(path).bytes(data).int(ANY_VERSION),
-  read: readStat,
+  read: (from) => from.bytes(),
 });
 
 /** Resolves with the names of the children, in no order. */

@@ -2,20 +2,16 @@ import type { Socket } from 'node:net';
 import { onAbort } from '../../core/abort-listeners.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
+import { Life } from './life.js';
 import type { ZkRequest } from './requests.js';
-import { noConnection, ZkConnection, type SessionGrant, type ZkEvent } from './zk-connection.js';
-import { CODE, hasCode, ZkFailure } from './zk-failure.js';
+import { noConnection, ZkConnection, type ZkEvent } from './zk-connection.js';
+import { CODE, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
 /** Part of the session's time-out between pings. Less than the margin: a ping may die with its server, and timers are late. */
 const PING_PART = 1 / 4;
 /** Part of the session's time-out within which a ping has its reply. So a silent server is dropped before two thirds. */
 const PING_REPLY_PART = 1 / 3;
-/**
- * Part of the time-out that is not counted on: a server may answer a ping and die before it tells the leader. So a
- * session is valid for the rest, from when the newest answered request was sent.
- */
-const MARGIN_PART = 1 / 3;
 /** Shortest time in ms that a server gets to begin a session. */
 const MIN_OPEN_MS = 1_000;
 /** Pause in ms before all servers are tried again. It varies by half. */
@@ -39,24 +35,6 @@ export interface ZkSessionSettings {
   readonly auth: () => readonly ZkAuth[];
   /** Time in ms within which each request settles. */
   readonly commandTimeoutMs: number;
-}
-
-/** What lives as long as one session in the server. */
-class Life implements Session {
-  readonly ending = new AbortController();
-  /** When the newest answered request was sent. */
-  heardFrom = -Infinity;
-
-  /** @param granted what the server granted last: another server may grant a shorter time-out */
-  constructor(public granted: SessionGrant) {}
-
-  get validUntil(): number {
-    return this.heardFrom + this.granted.timeoutMs * (1 - MARGIN_PART);
-  }
-
-  get over(): AbortSignal {
-    return this.ending.signal;
-  }
 }
 
 /** Terms of a request. */
@@ -323,6 +301,3 @@ const tooLate = (): ZkFailure =>
 
 const sessionOver = (): ZkFailure =>
   new ZkFailure('The session of ZooKeeper is over', 'not-executed', { passing: true }, CODE.sessionExpired);
-
-/** Whether a request failed because its session is over: nothing of it is left. */
-export const isSessionOver = (failure: unknown): boolean => hasCode(failure, CODE.sessionExpired);

@@ -5,8 +5,6 @@ import { create, EPHEMERAL, getChildren, getData, remove, sync, type Acl } from 
 import { CODE, hasCode } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
-const NO_DATA = Buffer.alloc(0);
-
 export interface ChecksOf {
   readonly session: ZkSession;
   readonly paths: LockPaths;
@@ -60,7 +58,7 @@ const checkRights = async ({ session, paths: { basePath }, parents, acls }: Chec
   try {
     if (basePath !== '/') await parents.create(basePath, session.timeLimit());
     // Another check of this session may be under way, or was interrupted.
-    await unless(CODE.nodeExists, session.request(create(node, NO_DATA, EPHEMERAL, acls)));
+    await unless(CODE.nodeExists, session.request(create(node, EPHEMERAL, acls)));
     await session.request(getChildren(basePath));
     await unless(CODE.noNode, session.request(remove(node)));
   } catch (failure) {

@@ -20,7 +20,7 @@ import { runs } from '../../support/property/runs.js';
 
 const MIB = 1_024 * 1_024;
 const REQUESTS: readonly ZkRequest<unknown>[] = [
-  create('/a', Buffer.alloc(0), EPHEMERAL_SEQUENTIAL, []),
+  create('/a', EPHEMERAL_SEQUENTIAL, []),
   remove('/a'),
   getData('/a'),
   getChildren('/a'),

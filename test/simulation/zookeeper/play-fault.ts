@@ -103,8 +103,8 @@ const shutDown = (machine: Machine): void => {
 };
 
 /**
- * A process forces a key open. Readers of a process may join a hold that is gone for as long as a hand-off batch. What the
- * request deletes is known when it has ended, and that of a lost one never.
+ * A process forces a key open. For the time of a hand-off batch, readers may still join a hold that this has ended. The
+ * simulation knows what the request has deleted when its reply arrives. Of a lost request it never knows.
  */
 const force = ({ process, manager }: Machine, key: string, { agenda, witness }: World): void => {
   witness.excuse(key, Infinity);

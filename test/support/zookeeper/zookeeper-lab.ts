@@ -117,7 +117,7 @@ export class ZooKeeperLab implements AsyncDisposable {
   }
 
   createNode(path: string, acls = OPEN): Promise<unknown> {
-    return this.ask(create(path, Buffer.alloc(0), PERSISTENT, acls));
+    return this.ask(create(path, PERSISTENT, acls));
   }
 
   deleteNode(path: string): Promise<void> {
