@@ -84,9 +84,9 @@ export class LeaseKeeper {
 
   /** Checks the holds of a key, or all, in the store now, instead of at the next renewal. */
   lookAt(finalKey: string | undefined): void {
-    const meant = this.all.filter(
-      ({ claim, state }) => state === 'held' && (finalKey === undefined || claim.finalKey === finalKey),
-    );
+    const ofKey = this.all.filter(({ claim }) => finalKey === undefined || claim.finalKey === finalKey);
+    for (const hold of ofKey) this.checkExpiry(hold);
+    const meant = ofKey.filter(({ state }) => state === 'held');
     for (const hold of meant) if (hold.renewing) this.mayHaveEnded.add(hold);
     this.renewAll(meant.filter(({ renewing }) => !renewing));
   }

@@ -22,6 +22,8 @@ export class Place {
   mayHaveMore = false;
   /** Number of the change that created the node. It grows with each grant, so it is the fencing token. */
   created = 0;
+  /** Makes the entry of a claim that waits: one for each session, because the end of a session is its outcome. */
+  makeEntry: (() => StoreQueueEntry) | undefined;
   entry: StoreQueueEntry | undefined;
   /** Resolves when the acquire that is under way has settled. */
   settled: Promise<unknown> = Promise.resolve();
@@ -94,6 +96,7 @@ export class Places {
   ask(place: Place, session: Session): void {
     place.state = 'asked';
     place.session = session;
+    place.entry = place.makeEntry?.();
     this.places.set(place.owner, place);
     if (this.sessions.has(session)) return;
     this.sessions.add(session);

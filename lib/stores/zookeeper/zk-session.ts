@@ -35,6 +35,8 @@ export interface ZkSessionSettings {
   readonly auth: () => readonly ZkAuth[];
   /** Time in ms within which each request settles. */
   readonly commandTimeoutMs: number;
+  /** Called before a session is ended whose validity has lapsed: its holds have to be lost by then. */
+  readonly onLapse?: () => void;
 }
 
 /** Terms of a request. */
@@ -210,6 +212,8 @@ export class ZkSession {
       opened = connection;
       if (signal.aborted) throw new Error(CLOSED);
       if (granted.timeoutMs <= 0 || isLapsed) {
+        // After machine sleep, no timer has told the holds yet.
+        this.settings.onLapse?.();
         if (granted.timeoutMs > 0) await connection.closeSession(until);
         connection.destroy(new Error('the session has ended'));
         this.expire(known);

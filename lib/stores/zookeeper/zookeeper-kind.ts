@@ -94,7 +94,8 @@ export class ZookeeperKind implements KindStore {
   /** A claim that does not wait looks first: a read instead of two writes when the lock is taken. */
   private async request(claim: Claim, place: Place, until: number, sent: () => void): Promise<AcquireReply> {
     const { locks, places } = this.host;
-    if (claim.waits) place.entry = new StoreQueueEntry(() => this.release(claim).then(() => undefined));
+    if (claim.waits)
+      place.makeEntry = () => new StoreQueueEntry(() => this.release(claim).then(() => undefined));
     else {
       const queue = await locks.queueOf(place.path, until);
       if (!this.isFree(queue)) return this.taken(queue.nodes[0]!.kind);

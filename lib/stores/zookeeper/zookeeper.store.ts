@@ -112,6 +112,7 @@ export class ZooKeeperStore implements LockStore {
     const session = new ZkSession({
       ...{ runtime, commandTimeoutMs },
       auth: () => auth,
+      onLapse: () => hosts.atRisk(),
       servers: dialers ?? servers.map((server) => dialerOf(server, tls)),
     });
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;

@@ -1,6 +1,9 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockLostError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
+import { systemRuntime } from '../../../lib/core/runtime.js';
 import { until } from '../../support/async.js';
+import { claimFor, expectGranted } from '../../support/stores/harness.js';
+import { storeHost } from '../../support/stores/store-host.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { newKey, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
 
@@ -209,6 +212,44 @@ describe('when the connection to ZooKeeper is lost', () => {
     await proxy.restore();
     await released.catch(() => undefined);
     await lab.nothingLeft(cutOff, other);
+  });
+});
+
+describe('a process whose machine was asleep for longer than its session counts', () => {
+  let lab: ZooKeeperLab;
+  beforeAll(async () => {
+    lab = await ZooKeeperLab.start();
+    return () => lab[Symbol.asyncDispose]();
+  });
+  afterEach(() => lab.reset());
+
+  /** A clock that can jump, as after sleep. No timer comes sooner for that. */
+  const sleeper = () => {
+    const system = systemRuntime();
+    let asleepMs = 0;
+    const runtime = { ...system, now: () => system.now() + asleepMs };
+    const sleep = (ms: number): void => void (asleepMs += ms);
+    return { runtime, sleep };
+  };
+
+  it('has lost its locks before it ends its session', async () => {
+    const { runtime, sleep } = sleeper();
+    const proxy = await lab.proxy();
+    const store = lab.store({ connect: proxy.address, sessionTimeoutMs: 9_000, runtime });
+    const atRisk: (string | undefined)[] = [];
+    await store.open({ ...storeHost({ runtime }), atRisk: (key) => void atRisk.push(key) });
+    const claim = claimFor('lock:asleep');
+    expectGranted(await store.kinds.exclusive.acquire(claim));
+    let seen: number | undefined;
+    // The frame of a request to end the session: its length, its number, and the operation -11.
+    proxy.onData((_, direction, chunk) => {
+      if (direction === 'toServer' && chunk.length === 12 && chunk.readInt32BE(8) === -11)
+        seen ??= atRisk.length;
+    });
+    sleep(6_500);
+    proxy.cut();
+    await until(() => seen !== undefined, { what: 'the session is ended' });
+    expect(seen).toBe(1);
   });
 });
 
