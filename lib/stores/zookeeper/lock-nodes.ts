@@ -1,15 +1,18 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
 
 /** Kinds of locks that are kept as nodes in a queue. Their names are Curator's. */
-export const MARKS = { exclusive: 'lock-', read: '__READ__', write: '__WRIT__' } as const satisfies Partial<
-  Record<LockKind, string>
->;
+export const MARKS = {
+  exclusive: 'lock-',
+  permit: 'lease-',
+  read: '__READ__',
+  write: '__WRIT__',
+} as const satisfies Partial<Record<LockKind, string>>;
 
 export type NodeKind = keyof typeof MARKS;
 
 /** Prefix by which a client finds a node that it created without hearing so. */
 const PROTECTED = '_c_';
-const NODE = /^(?:_c_)?(.*?)-?(lock-|__READ__|__WRIT__)(-?\d{10,})$/s;
+const NODE = /^(?:_c_)?(.*?)-?(lock-|lease-|__READ__|__WRIT__)(-?\d{10,})$/s;
 
 /** A node of a claim: the holder, or a waiter. */
 export interface LockNode {

@@ -4,6 +4,7 @@ import type { Session } from '../../core/seam/lease-model.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { NodeQueue, nodeNameOf, ownerPrefix, type LockNode, type NodeKind } from './lock-nodes.js';
 import { CREATE_TRIES, type NodeParents } from './node-parents.js';
+import { isOfPermits } from './permit-nodes.js';
 import type { Place, Places } from './place.js';
 import {
   create,
@@ -48,10 +49,10 @@ export interface NodeLocksHost {
 export class NodeLocks {
   constructor(private readonly host: NodeLocksHost) {}
 
-  /** Lists the queue of a path. A path that does not exist is an empty one. */
-  async queueOf(path: string, until?: number, within?: Session): Promise<NodeQueue> {
+  /** Lists the queue of a path. A path that does not exist is an empty one. With `watched`, its next change is told. */
+  async queueOf(path: string, terms?: RequestTerms, watched = false): Promise<NodeQueue> {
     try {
-      const children = await this.host.session.request(getChildren(path), { until, within });
+      const children = await this.host.session.request(getChildren(path, watched), terms);
       return new NodeQueue(children);
     } catch (failure) {
       if (hasCode(failure, CODE.noNode)) return new NodeQueue([]);
@@ -60,13 +61,13 @@ export class NodeLocks {
   }
 
   /** Creates the node of a place, and looks whether it has the lock. Calls `sent` when there is the node. */
-  async enter(place: Place, until: number, sent: () => void): Promise<Found> {
+  async enter(place: Place, until: number, sent: () => void, within?: Session): Promise<Found> {
     const { session, places, parents, acls } = this.host;
     const { path } = place;
     const name = nodeNameOf(place.kind, place.owner);
     for (let tries = 1; ; tries += 1) {
       try {
-        const children = await session.with(until, async (current) => {
+        const children = await session.with({ within, until }, async (current) => {
           places.ask(place, current);
           const terms = { within: current, until };
           // The server executes both in this order, so the list has the new node.
@@ -86,14 +87,14 @@ export class NodeLocks {
       } catch (failure) {
         if (!hasCode(failure, CODE.noNode) || place.node !== undefined || tries === CREATE_TRIES)
           throw failure;
-        await parents.create(path, until);
+        await parents.create(path, until, place.permits !== undefined);
       }
     }
   }
 
-  /** Looks whether a place has the lock now, and watches what is in its way otherwise. */
-  async look(place: Place, until?: number): Promise<Found> {
-    const queue = await this.queueOf(place.path, until, place.session);
+  /** Looks whether a place has the lock now, and watches what is in its way otherwise. `watched`: see `queueOf`. */
+  async look(place: Place, until?: number, watched = false): Promise<Found> {
+    const queue = await this.queueOf(place.path, { until, within: place.session }, watched);
     return this.settle(place, queue, until);
   }
 
@@ -196,7 +197,7 @@ export class NodeLocks {
   private async namesOf({ path, owner, session: within }: Place, until: number): Promise<readonly string[]> {
     const { session } = this.host;
     const synced = session.request(sync(path), { within, until });
-    const listed = this.queueOf(path, until, within);
+    const listed = this.queueOf(path, { until, within });
     const [, queue] = await Promise.all([synced, listed]);
     return queue.nodes.map(({ name }) => name).filter((name) => name.startsWith(ownerPrefix(owner)));
   }
@@ -206,16 +207,18 @@ export class NodeLocks {
     for (let queue = first; ;) {
       const position = queue.positionOf(place.node!);
       if (position === undefined || place.isLeft) return 'gone';
-      const blockers = queue.blockersOf(position);
+      const blockers = place.blockersIn(queue, position);
       const blocker = blockers.at(-1);
       // Its turn may have come since the list.
       if (!blocker || place.state === 'held') return 'granted';
-      const found = { position: position - queue.holders.length, heldAs: queue.nodes[0]!.kind };
+      // By a turn alone nothing is held, so the first one waits, too.
+      const holders = place.onTurn ? 0 : queue.holders.length;
+      const found = { position: position - holders, heldAs: queue.nodes[0]!.kind };
       if (!place.entry) return found;
       place.state = 'queued';
       const isLast = blockers.length === 1 && !mayLeaveReader(place, blocker);
       if (await this.watch(place, blocker, isLast, until)) return found;
-      queue = await this.queueOf(place.path, until, place.session);
+      queue = await this.queueOf(place.path, { until, within: place.session });
     }
   }
 
@@ -237,27 +240,37 @@ export class NodeLocks {
   }
 
   private changed(place: Place, isLast: boolean, change: ZkChange): void {
-    if (isLast && change === 'deleted' && place.isQueued) place.entry!.notify(this.hold(place));
+    if (isLast && change === 'deleted' && place.isQueued) this.turnOf(place);
     else void this.lookAgain(place);
+  }
+
+  private turnOf(place: Place): void {
+    if (place.onTurn) place.onTurn();
+    else place.entry!.notify(this.hold(place));
   }
 
   /** Looks until there is an answer: the session lives on, so the node keeps its place. */
   private async lookAgain(place: Place): Promise<void> {
-    const { runtime, places, session } = this.host;
+    const { places, session } = this.host;
     while (place.isQueued && !session.isClosed) {
       try {
         const found = await this.look(place);
         if (!place.isQueued) return;
-        if (found === 'granted') place.entry!.notify(this.hold(place));
+        if (found === 'granted') this.turnOf(place);
         if (found === 'gone') {
           places.remove(place);
           place.entry!.notify({ status: 'gone' });
         }
         return;
       } catch {
-        await new Promise<void>((resolve) => void runtime.setTimer(resolve, RETRY_MS, true));
+        await this.pause();
       }
     }
+  }
+
+  /** Resolves after the pause between two tries. */
+  pause(): Promise<void> {
+    return new Promise((resolve) => void this.host.runtime.setTimer(resolve, RETRY_MS, true));
   }
 
   /** Watches the node of a hold. It tells of a failure by the next change of the connection. */
@@ -287,8 +300,11 @@ export const asUnknown = (failure: unknown): unknown => {
 
 const inAnotherLock = ({ finalKey, path }: Place, name: string): StoreFailure =>
   new StoreFailure(
-    `The lock of the key "${finalKey}" has another node inside its own: ${path}/${name}. ` +
-      'Locks whose paths contain each other would wait for each other; give each a path of its own',
+    isOfPermits(name)
+      ? `The key "${finalKey}" has permits: ${path}/${name}. A key is for permits or for a lock; give each a key of ` +
+          'its own. If it had permits before, forceUnlock frees it'
+      : `The lock of the key "${finalKey}" has another node inside its own: ${path}/${name}. ` +
+          'Locks whose paths contain each other would wait for each other; give each a path of its own',
     'not-executed',
     { keyOnly: true },
   );

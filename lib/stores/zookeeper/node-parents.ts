@@ -1,7 +1,7 @@
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { NodeQueue } from './lock-nodes.js';
 import { ancestorsOf } from './lock-path.js';
-import { CONTAINER, create, getChildren, type Acl } from './requests.js';
+import { CONTAINER, create, getChildren, remove, type Acl } from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
@@ -22,15 +22,27 @@ export class NodeParents {
    *
    * @throws {StoreFailure} when one of those is in use as a lock
    */
-  async create(path: string, until: number): Promise<void> {
+  async create(path: string, until: number, ofPermits = false): Promise<void> {
     const above = ancestorsOf(path);
-    if (this.mayNest) await Promise.all(above.map((one) => this.checkNoLock(one, path, until)));
+    const suspects = this.mayNest ? above : ofPermits ? above.slice(-1) : [];
+    await Promise.all(suspects.map((one) => this.checkNoLock(one, path, until)));
     for (let tries = 1; !(await this.createAll([...above, path], until)); tries += 1) {
       if (tries < CREATE_TRIES) continue;
       throw new StoreFailure(`The server removes the nodes above ${path} all the time`, 'not-executed', {
         passing: true,
       });
     }
+  }
+
+  /** Deletes those that are empty. Resolves with false: none of them was a hold. */
+  async remove(paths: readonly string[], until: number): Promise<false> {
+    const deletions = paths.map((path) => this.session.request(remove(path), { until }));
+    for (const deletion of await Promise.allSettled(deletions)) {
+      if (deletion.status === 'fulfilled') continue;
+      if (!hasCode(deletion.reason, CODE.notEmpty) && !hasCode(deletion.reason, CODE.noNode))
+        throw deletion.reason;
+    }
+    return false;
   }
 
   /** Resolves with false when one of them was removed before the next one was created. */

@@ -3,13 +3,13 @@ import { CompactingMap } from '../../core/compacting.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import type { StoreQueueEntry } from '../../core/seam/queue-entry.js';
-import { MARKS, type NodeKind } from './lock-nodes.js';
+import { MARKS, type LockNode, type NodeKind, type NodeQueue } from './lock-nodes.js';
 
 /**
- * `asked`: its create was sent, or is about to be. `queued`, `held`: as its node. `leaving`: it is being deleted.
- * `gone`: certainly not in the store any more.
+ * `asked`: its create was sent, or is about to be. `queued`, `held`: as its node. `first`: it holds nothing by its turn.
+ * `leaving`: it is being deleted. `gone`: certainly not in the store any more.
  */
-export type PlaceState = 'asked' | 'queued' | 'held' | 'leaving' | 'gone';
+export type PlaceState = 'asked' | 'queued' | 'first' | 'held' | 'leaving' | 'gone';
 
 /** The node of a claim, as far as its process knows. */
 export class Place {
@@ -25,6 +25,8 @@ export class Place {
   /** Makes the entry of a claim that waits: one for each session, because the end of a session is its outcome. */
   makeEntry: (() => StoreQueueEntry) | undefined;
   entry: StoreQueueEntry | undefined;
+  /** Called when the turn of a claim that waits has come. Default: its entry is granted the lock. */
+  onTurn: (() => void) | undefined;
   /** Resolves when the acquire that is under way has settled. */
   settled: Promise<unknown> = Promise.resolve();
   private unwatch: (() => void) | undefined;
@@ -38,6 +40,8 @@ export class Place {
     { finalKey, owner, tokens }: Claim,
     readonly path: string,
     public kind: NodeKind,
+    /** Number of nodes in its path that may hold at once, of permits; undefined for a lock. */
+    readonly permits?: number,
   ) {
     this.finalKey = finalKey;
     this.owner = owner;
@@ -60,6 +64,13 @@ export class Place {
     this.unwatch = unwatch;
   }
 
+  /** Returns the nodes for which its own waits. Of permits, enough others may hold beside it. */
+  blockersIn(queue: NodeQueue, position: number): readonly LockNode[] {
+    const { permits } = this;
+    if (permits === undefined) return queue.blockersOf(position);
+    return queue.nodes.slice(0, Math.max(0, position - permits + 1));
+  }
+
   /** Whether its node is, or is being, deleted. */
   get isLeft(): boolean {
     return this.state === 'leaving' || this.state === 'gone';
@@ -76,20 +87,22 @@ export class Places {
   private readonly places = new CompactingMap<string, Place>();
   private readonly sessions = new WeakSet<Session>();
 
-  of(owner: string): Place | undefined {
-    return this.places.get(owner);
+  /** Returns the place of an owner in a path. */
+  of(path: string, owner: string): Place | undefined {
+    return this.places.get(nameOf({ path, owner }));
   }
 
   /** Its node is gone, or never was. */
   remove(place: Place): void {
     place.state = 'gone';
     place.watches(undefined);
-    if (this.places.get(place.owner) === place) this.places.delete(place.owner);
+    const name = nameOf(place);
+    if (this.places.get(name) === place) this.places.delete(name);
   }
 
   /** Whether a node of this process holds a lock, or may do so. */
   get holdLocks(): boolean {
-    return [...this.places.values()].some(({ state }) => state !== 'queued');
+    return [...this.places.values()].some(({ state }) => state !== 'queued' && state !== 'first');
   }
 
   /** Its node is about to be requested in a session, and ends with that. */
@@ -97,7 +110,7 @@ export class Places {
     place.state = 'asked';
     place.session = session;
     place.entry = place.makeEntry?.();
-    this.places.set(place.owner, place);
+    this.places.set(nameOf(place), place);
     if (this.sessions.has(session)) return;
     this.sessions.add(session);
     onAbort(session.over, () => {
@@ -109,3 +122,6 @@ export class Places {
     });
   }
 }
+
+/** A path has no such character. */
+const nameOf = ({ path, owner }: Pick<Place, 'path' | 'owner'>): string => `${path}\n${owner}`;

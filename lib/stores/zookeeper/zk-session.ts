@@ -44,7 +44,7 @@ export interface RequestTerms {
   /** The session in which it is sent. Default: any. */
   readonly within?: Session | undefined;
   /** When it has settled at the latest, on the runtime's clock. Default: after the time-out of requests. */
-  readonly until?: number;
+  readonly until?: number | undefined;
 }
 
 /** A request that waits for a connection. */
@@ -91,10 +91,7 @@ export class ZkSession {
    * @throws {ZkFailure}
    */
   request<T>(request: ZkRequest<T>, { within, until = this.timeLimit() }: RequestTerms = {}): Promise<T> {
-    return this.connected(until, (connection) => {
-      if (within && within !== this.life) return Promise.reject(sessionOver());
-      return connection.send(request, until);
-    });
+    return this.connected({ within, until }, (connection) => connection.send(request, until));
   }
 
   get isClosed(): boolean {
@@ -102,8 +99,11 @@ export class ZkSession {
   }
 
   /** Calls `use` with the session, once there is a connection. Its requests are sent at once. */
-  with<T>(until: number, use: (session: Session) => Promise<T>): Promise<T> {
-    return this.connected(until, () => use(this.life!));
+  with<T>(
+    { within, until = this.timeLimit() }: RequestTerms,
+    use: (session: Session) => Promise<T>,
+  ): Promise<T> {
+    return this.connected({ within, until }, () => use(this.life!));
   }
 
   /** Returns when a request that begins now has settled at the latest. */
@@ -127,7 +127,12 @@ export class ZkSession {
     connection.destroy(new Error(CLOSED));
   }
 
-  private connected<T>(until: number, use: (connection: ZkConnection) => Promise<T>): Promise<T> {
+  private connected<T>(
+    { within, until }: RequestTerms & { readonly until: number },
+    useIt: (connection: ZkConnection) => Promise<T>,
+  ): Promise<T> {
+    const use = (opened: ZkConnection): Promise<T> =>
+      within && within !== this.life ? Promise.reject(sessionOver()) : useIt(opened);
     const { connection, closing } = this;
     const { runtime } = this.settings;
     if (closing.signal.aborted) return Promise.reject(closed());

@@ -4,7 +4,7 @@ import type { KindStore, ReleaseOptions } from '../../core/seam/lock-store.js';
 import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import type { NodeKind, NodeQueue } from './lock-nodes.js';
+import type { NodeKind } from './lock-nodes.js';
 import type { LockPaths } from './lock-path.js';
 import { asUnknown, type NodeLocks } from './node-locks.js';
 import type { PathOrder } from './path-order.js';
@@ -30,28 +30,25 @@ export class ZookeeperKind implements KindStore {
 
   constructor(
     private readonly kind: NodeKind,
-    private readonly host: ZookeeperKindHost,
+    protected readonly host: ZookeeperKindHost,
   ) {
-    if (kind !== 'exclusive') this.downgrade = (claim) => this.becomeReader(claim);
+    if (kind === 'read' || kind === 'write') this.downgrade = (claim) => this.becomeReader(claim);
   }
 
   acquire(claim: Claim): Promise<AcquireReply> {
     if (claim.kind !== 'permit' && claim.perKeyCounter)
       return Promise.reject(new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true }));
     return this.inOrder(claim, (path, until, sent) => {
-      const known = this.host.places.of(claim.owner);
-      const place = known ?? new Place(claim, path, this.kind);
-      const reply = known ? this.again(claim, known, until, sent) : this.request(claim, place, until, sent);
-      place.settled = reply.catch(() => undefined);
-      return reply;
+      const known = this.known(claim, path);
+      return known ? this.again(claim, known, path, until, sent) : this.request(claim, path, until, sent);
     });
   }
 
   async extendMany(claims: readonly Claim[]): Promise<readonly ExtendReply[]> {
-    const { session, places, locks } = this.host;
+    const { session, locks } = this.host;
     const requests = claims.map((claim) =>
-      this.inOrder(claim, async (_, until): Promise<ExtendReply> => {
-        const place = places.of(claim.owner);
+      this.inOrder(claim, async (path, until): Promise<ExtendReply> => {
+        const place = this.known(claim, path);
         if (place?.state === 'held' && (await locks.isThere(place, until)))
           return { status: 'held', validForMs: session.grantedMs };
         // A downgrade could not end what it had left.
@@ -70,21 +67,39 @@ export class ZookeeperKind implements KindStore {
   release(claim: Claim, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (keepForMs !== undefined)
       return Promise.reject(new StoreFailure(NOT_KEPT, 'not-executed', { claimOnly: true }));
-    return this.inOrder(claim, async (_, until, sent) => {
-      const place = this.host.places.of(claim.owner);
-      if (!place) return NOT_HELD;
-      // Until its create has its reply, the name of its node is unknown.
-      if (place.state === 'asked') await place.settled;
-      const isHeld = place.state === 'held';
-      const wasThere = await this.host.locks.leave(place, until, sent);
-      return { wasHeld: isHeld && wasThere, othersWaiting: false };
-    });
+    return this.inOrder(claim, (path, until, sent) => this.leave(claim, path, until, sent));
+  }
+
+  /** The place of a claim in the path of its key, if it has one. */
+  protected known({ owner }: Claim, path: string): Place | undefined {
+    return this.host.places.of(path, owner);
+  }
+
+  protected newPlace(claim: Claim, path: string): Place {
+    return new Place(claim, path, this.kind);
+  }
+
+  protected leave(claim: Claim, path: string, until: number, sent: () => void): Promise<ReleaseReply> {
+    return this.leavePlace(this.known(claim, path), until, sent);
+  }
+
+  protected async leavePlace(
+    place: Place | undefined,
+    until: number,
+    sent?: () => void,
+  ): Promise<ReleaseReply> {
+    if (!place) return NOT_HELD;
+    // Until its create has its reply, the name of its node is unknown.
+    if (place.state === 'asked') await place.settled;
+    const isHeld = place.state === 'held';
+    const wasThere = await this.host.locks.leave(place, until, sent);
+    return { wasHeld: isHeld && wasThere, othersWaiting: false };
   }
 
   private becomeReader(claim: Claim): Promise<ExtendReply> {
-    const { places, locks, session } = this.host;
-    return this.inOrder(claim, async (_, until) => {
-      const place = places.of(claim.owner);
+    const { locks, session } = this.host;
+    return this.inOrder(claim, async (path, until) => {
+      const place = this.known(claim, path);
       if (place?.state !== 'held') return { status: 'lost' };
       const isThere = place.kind === 'read' ? locks.isThere(place, until) : locks.downgrade(place, until);
       return (await isThere) ? { status: 'held', validForMs: session.grantedMs } : { status: 'lost' };
@@ -92,17 +107,36 @@ export class ZookeeperKind implements KindStore {
   }
 
   /** A claim that does not wait looks first: a read instead of two writes when the lock is taken. */
-  private async request(claim: Claim, place: Place, until: number, sent: () => void): Promise<AcquireReply> {
-    const { locks, places } = this.host;
-    if (claim.waits)
-      place.makeEntry = () => new StoreQueueEntry(() => this.release(claim).then(() => undefined));
+  protected async request(
+    claim: Claim,
+    path: string,
+    until: number,
+    sent: () => void,
+  ): Promise<AcquireReply> {
+    const place = this.newPlace(claim, path);
+    if (claim.waits) this.waitsAt(place, claim);
     else {
-      const queue = await locks.queueOf(place.path, until);
-      if (!this.isFree(queue)) return this.taken(queue.nodes[0]!.kind);
+      const heldAs = await this.heldAs(claim, path, until);
+      if (heldAs) return this.taken(heldAs);
     }
+    return this.enter(place, until, sent);
+  }
+
+  protected waitsAt(place: Place, claim: Claim): void {
+    place.makeEntry = () => new StoreQueueEntry(() => this.release(claim).then(() => undefined));
+  }
+
+  protected enter(place: Place, until: number, sent: () => void): Promise<AcquireReply> {
+    const reply = this.tryToEnter(place, until, sent);
+    place.settled = reply.catch(() => undefined);
+    return reply;
+  }
+
+  private async tryToEnter(place: Place, until: number, sent: () => void): Promise<AcquireReply> {
+    const { locks, places } = this.host;
     try {
       const found = await locks.enter(place, until, sent);
-      if (found === 'granted') return locks.hold(place);
+      if (found === 'granted') return this.firstAt(place);
       if (found === 'gone') {
         places.remove(place);
         return { status: 'taken', retryInMs: 0 };
@@ -116,17 +150,30 @@ export class ZookeeperKind implements KindStore {
   }
 
   /** The owner has a node already. */
-  private async again(claim: Claim, place: Place, until: number, sent: () => void): Promise<AcquireReply> {
+  private async again(
+    claim: Claim,
+    place: Place,
+    path: string,
+    until: number,
+    sent: () => void,
+  ): Promise<AcquireReply> {
     const { locks, places } = this.host;
     if (place.state === 'asked') await place.settled;
     place.isFenced = claim.tokens > 0;
     const found = await locks.look(place, until);
-    if (found === 'granted') return locks.hold(place);
+    if (found === 'granted') return this.firstAt(place);
     if (found === 'gone') {
       places.remove(place);
-      return this.request(claim, new Place(claim, place.path, this.kind), until, sent);
+      return this.request(claim, path, until, sent);
     }
     return place.entry ? this.queued(place.entry, found) : this.taken(found.heldAs);
+  }
+
+  /** Nothing is in the way of a place. */
+  private firstAt(place: Place): AcquireReply {
+    if (!place.onTurn) return this.host.locks.hold(place);
+    place.onTurn();
+    return this.queued(place.entry!, { position: 0, heldAs: this.kind });
   }
 
   /** Returns the failure of an acquire. What it may have left is removed by a release, if it is unknown. */
@@ -144,7 +191,7 @@ export class ZookeeperKind implements KindStore {
     );
   }
 
-  private inOrder<T>(
+  protected inOrder<T>(
     { finalKey }: Claim,
     operation: (path: string, until: number, sent: () => void) => Promise<T>,
   ): Promise<T> {
@@ -157,8 +204,11 @@ export class ZookeeperKind implements KindStore {
     );
   }
 
-  private isFree({ nodes }: NodeQueue): boolean {
-    return this.kind === 'read' ? nodes.every(({ kind }) => kind === 'read') : nodes.length === 0;
+  /** Returns as what a key is taken, or undefined when it is free. */
+  protected async heldAs(_claim: Claim, path: string, until: number): Promise<NodeKind | undefined> {
+    const { nodes } = await this.host.locks.queueOf(path, { until });
+    const isFree = this.kind === 'read' ? nodes.every(({ kind }) => kind === 'read') : nodes.length === 0;
+    return isFree ? undefined : nodes[0]!.kind;
   }
 
   private taken(heldAs: NodeKind): Taken {
@@ -170,7 +220,7 @@ export class ZookeeperKind implements KindStore {
   }
 
   /** Both halves of a read-write lock count as one kind. */
-  private otherKind(heldAs: NodeKind): { heldAs?: NodeKind } {
+  protected otherKind(heldAs: NodeKind): { heldAs?: NodeKind } {
     return (heldAs === 'exclusive') === (this.kind === 'exclusive') ? {} : { heldAs };
   }
 }

@@ -12,11 +12,13 @@ import { LockPaths } from './lock-path.js';
 import { NodeLocks } from './node-locks.js';
 import { NodeParents } from './node-parents.js';
 import { PathOrder } from './path-order.js';
+import { leasesIn, nodesOf, turnsIn } from './permit-nodes.js';
 import { Places } from './place.js';
 import { aclsFor, sync, type Acl } from './requests.js';
 import { ZkSession } from './zk-session.js';
 import { checkZookeeper } from './zookeeper-checks.js';
 import { ZookeeperKind } from './zookeeper-kind.js';
+import { ZookeeperPermits } from './zookeeper-permits.js';
 import { dialerOf, parseConnect, resolveAuth, resolveBasePath, resolveTls } from './zookeeper-options.js';
 
 const DEFAULT_COMMAND_TIMEOUT_MS = 4_000;
@@ -72,6 +74,7 @@ export class ZooKeeperStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly kinds: {
     readonly exclusive: ZookeeperKind;
+    readonly permit: ZookeeperPermits;
     readonly read: ZookeeperKind;
     readonly write: ZookeeperKind;
   };
@@ -128,6 +131,7 @@ export class ZooKeeperStore implements LockStore {
     const kind = { session, paths, order, places, locks };
     this.kinds = {
       exclusive: new ZookeeperKind('exclusive', kind),
+      permit: new ZookeeperPermits(kind),
       read: new ZookeeperKind('read', kind),
       write: new ZookeeperKind('write', kind),
     };
@@ -164,10 +168,8 @@ export class ZooKeeperStore implements LockStore {
 
   async inspect(finalKey: string): Promise<KeyState | null> {
     const path = this.paths.of(finalKey);
-    return this.order.run(path, async (sent) => {
-      const listing = this.locks.queueOf(path);
-      sent();
-      const { holders, waiting } = await listing;
+    return this.order.run(path, async () => {
+      const { holders, waiting } = await nodesOf(this.locks, path);
       const [first] = holders;
       if (!first) return null;
       return {
@@ -182,8 +184,10 @@ export class ZooKeeperStore implements LockStore {
     const path = this.paths.of(finalKey);
     return this.order.run(path, async (sent) => {
       const until = this.session.timeLimit();
-      const { holders } = await this.locks.queueOf(path, until);
-      const deletions = holders.map(({ name }) => this.locks.delete(`${path}/${name}`, { until }));
+      const { path: of, holders } = await nodesOf(this.locks, path, { until });
+      const deletions = holders.map(({ name }) => this.locks.delete(`${of}/${name}`, { until }));
+      // Without them the key is free for a lock.
+      if (of !== path) deletions.push(this.parents.remove([leasesIn(path), turnsIn(path)], until));
       sent();
       return (await Promise.all(deletions)).includes(true);
     });

@@ -46,7 +46,8 @@ const underContract = (
   refused: (store, key) => {
     const claim = rival(key);
     const rivals: KindStore = store.kinds[claim.kind];
-    return rivals.acquire(claim);
+    const hasQueue = !rivals.watch && !rivals.traits?.poll;
+    return rivals.acquire(hasQueue ? { ...claim, waits: false } : claim);
   },
   wakeUps: (store, key, onWakeUp) => new WakeUpCounter(store, make(key), onWakeUp),
   live: (store, key, onWakeUp) => WakeUpCounter.live(store, make(key), onWakeUp),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { kindOf } from '../../../lib/core/kinds/kinds.js';
 import type { Claim, ReadClaim } from '../../../lib/core/seam/claim.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
@@ -15,7 +16,7 @@ import {
   type ContractContext,
   type FullStore,
 } from '../../support/stores/harness.js';
-import { readFor, writeFor, type KindUnderContract } from '../kinds/kind-under-contract.js';
+import { permitFor, readFor, writeFor, type KindUnderContract } from '../kinds/kind-under-contract.js';
 import { describeHolds } from './holds.js';
 
 /** A claim in the queue of a store that tells of turns. */
@@ -53,6 +54,7 @@ export function describeSessionKind(context: ContractContext, kind: KindUnderCon
   describeTurns(context, kind);
   describeKept(context, kind);
   if (kind.kind === 'write') describeReadersAndWriters(context);
+  if (kind.kind === 'permit') describeSeveralPermits(context);
 }
 
 function describeTurns(context: ContractContext, kind: KindUnderContract): void {
@@ -134,9 +136,9 @@ function describeTurns(context: ContractContext, kind: KindUnderContract): void 
 
     it('are not overtaken by a claim that only tries', async () => {
       const { key, store, holder, waiters } = await queueOf(1);
-      expectTaken(await acquire(store, kind.rivalFor(key)));
+      expectTaken(await kind.refused(store, key));
       await release(store, holder);
-      expectTaken(await acquire(store, kind.rivalFor(key)));
+      expectTaken(await kind.refused(store, key));
       await turnOf(waiters[0]!);
     });
 
@@ -202,7 +204,7 @@ function describeKept(context: ContractContext, kind: KindUnderContract): void {
     });
   });
 
-  if (kind.kind === 'read') return;
+  if (!kindOf(kind.kind).fenced) return;
   describe('fencing tokens', () => {
     it('grow with every grant: by release, forceUnlock, in the queue, and from process to process', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
@@ -380,6 +382,107 @@ function describeReadersAndWriters(context: ContractContext): void {
         expect(await a.kinds.write.downgrade!(claim)).toEqual({ status: 'lost' });
         expect(await b.inspect(claim.finalKey)).toBeNull();
       }
+    });
+  });
+}
+
+function describeSeveralPermits(context: ContractContext): void {
+  const connectAll = (count: number) => Promise.all(Array.from({ length: count }, () => context.connect()));
+  const takeAll = async (store: FullStore, key: string, of: number): Promise<Claim[]> => {
+    const claims = Array.from({ length: of }, () => permitFor(key, { of }));
+    for (const claim of claims) expectGranted(await acquire(store, claim));
+    return claims;
+  };
+
+  describe('several permits', () => {
+    it('are granted to as many owners as there are, of any process, and to no more', async () => {
+      const stores = await connectAll(3);
+      const key = newKey();
+      const claims = Array.from({ length: 30 }, () => permitFor(key, { of: 7 }));
+      const replies = await Promise.all(claims.map((claim, i) => acquire(stores[i % 3]!, claim)));
+      const winners = claims.filter((_, i) => replies[i]!.status === 'granted').map(({ owner }) => owner);
+      expect(winners).toHaveLength(7);
+      const holders = (await stores[0]!.inspect(key))!.holders.map(({ owner }) => owner);
+      expect(holders.toSorted()).toEqual(winners.toSorted());
+    });
+
+    it('go to those that wait in the order of their requests, whichever permit is released', async () => {
+      const stores = await connectAll(4);
+      const key = newKey();
+      const held = await takeAll(stores[0]!, key, 3);
+      const waiters: Waiter[] = [];
+      for (const store of stores.slice(1)) waiters.push(await enqueue(store, permitFor(key, { of: 3 })));
+      expect(waiters.map(({ queued }) => queued.position)).toEqual([0, 1, 2]);
+      for (const [i, at] of [2, 0, 1].entries()) {
+        expect(await release(stores[0]!, held[at]!)).toBe(true);
+        await turnOf(waiters[i]!);
+        expect(waiters.slice(i + 1).flatMap(({ outcomes }) => outcomes)).toEqual([]);
+      }
+      expect(await stores[0]!.inspect(key)).toMatchObject({
+        holders: waiters.map(({ claim }) => ({ owner: claim.owner })),
+        waiting: [],
+      });
+    });
+
+    it('never have more holders than there are permits, and all of 60 tasks of three processes have theirs', async () => {
+      const stores = await connectAll(3);
+      const key = newKey();
+      let [inside, max] = [0, 0];
+      let allAreIn!: () => void;
+      const full = new Promise<void>((resolve) => (allAreIn = resolve));
+      const task = async (i: number): Promise<void> => {
+        const store = stores[i % 3]!;
+        const claim = permitFor(key, { of: 4 });
+        await takeWhenFree(store, claim);
+        max = Math.max(max, (inside += 1));
+        if (inside === 4) allAreIn();
+        await full;
+        await store.ping();
+        inside -= 1;
+        expect(await release(store, claim)).toBe(true);
+      };
+      await Promise.all(Array.from({ length: 60 }, (_, i) => task(i)));
+      expect([max, inside, await stores[0]!.inspect(key)]).toEqual([4, 0, null]);
+    });
+
+    it('do not wait for a claim that leaves while it is first', async () => {
+      const [a, b, c] = await connectAll(3);
+      const key = newKey();
+      const [held] = await takeAll(a!, key, 1);
+      const [leaver, next] = [
+        await enqueue(b!, permitFor(key, { of: 1 })),
+        await enqueue(c!, permitFor(key, { of: 1 })),
+      ];
+      await leaver.queued.entry.leave();
+      await release(a!, held!);
+      await turnOf(next);
+      expect(leaver.outcomes).toEqual([]);
+      await release(c!, next.claim);
+      expect(await a!.inspect(key)).toBeNull();
+    });
+
+    it('without a number are refused by name', async () => {
+      const store = await context.connect();
+      await expect(acquire(store, permitFor(newKey(), { of: undefined }))).rejects.toMatchObject({
+        outcome: 'not-executed',
+        claimOnly: true,
+        message: expect.stringContaining('Pass permits') as string,
+      });
+    });
+
+    it('and a lock do not have one key: the later one is refused by name, until permits at rest are forced open', async () => {
+      const [a, b] = await connectAll(2);
+      const [ofLock, ofPermits] = [newKey(), newKey()];
+      const refused = { outcome: 'not-executed', keyOnly: true };
+      expectGranted(await acquire(a!, writeFor(ofLock)));
+      await expect(acquire(b!, permitFor(ofLock))).rejects.toMatchObject(refused);
+      const permit = permitFor(ofPermits);
+      expectGranted(await acquire(a!, permit));
+      await expect(acquire(b!, writeFor(ofPermits))).rejects.toMatchObject(refused);
+      await release(a!, permit);
+      await expect(acquire(b!, writeFor(ofPermits))).rejects.toThrow('forceUnlock');
+      expect(await b!.forceUnlock(ofPermits)).toBe(false);
+      expectGranted(await acquire(b!, writeFor(ofPermits)));
     });
   });
 }

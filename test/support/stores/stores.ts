@@ -80,7 +80,7 @@ export const STORES: readonly StoreUnderContract[] = [
       hasSessions: true,
       hasCounters: false,
       seesOtherKinds: true,
-      kinds: ['exclusive', 'read', 'write'],
+      kinds: ['exclusive', 'permit', 'read', 'write'],
       hasObjects: false,
     },
     open: openZooKeeper,
