@@ -135,11 +135,54 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     name: 'a release deletes only the node of a hold, and not that of a waiter',
     edits: [
       {
-        in: 'ZookeeperKind.release',
+        in: 'ZookeeperKind.leavePlace',
         find: "const isHeld = place.state === 'held';",
         replace: "const isHeld = place.state === 'held'; if (!isHeld) return NOT_HELD;",
       },
     ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'one permit more is granted than there are',
+    edits: [{ in: 'Place.blockersIn', find: 'position - permits + 1', replace: 'position - permits' }],
+    rules: ['exclusion'],
+  },
+  {
+    name: 'a claim keeps its turn when it has its permit',
+    edits: [
+      {
+        in: 'ZookeeperPermits.grant',
+        find: 'await locks.leave(turn, session.timeLimit());',
+        replace: '',
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'a claim that waits for a permit does not watch the others',
+    edits: [
+      {
+        in: 'ZookeeperPermits.change',
+        find: 'locks.look(lease, undefined, true)',
+        replace: 'locks.look(lease)',
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'a permit whose create had no reply is created again',
+    edits: [
+      {
+        in: 'ZookeeperPermits.waitForPermit',
+        find: 'if (lease.session && lease.node === undefined) await locks.leave(lease, session.timeLimit());',
+        replace: '',
+      },
+    ],
+    rules: ['leftovers', ...NEVER],
+  },
+  {
+    name: 'a release leaves the turn of its claim',
+    edits: [{ in: 'ZookeeperPermits.leave', find: 'this.leavePlace(turn, until)', replace: 'undefined' }],
     rules: ['leftovers', ...NEVER],
   },
 ];

@@ -64,7 +64,12 @@ const serveAll = async (
   host: ZkCallerHost,
 ): Promise<void> => {
   const visits = processes.flatMap(({ callers }) => callers.flat());
-  const firsts = new Map(visits.map(({ key, kind }) => [`${key} ${kind}`, { ...CALM, key, kind }]));
+  const firsts = new Map(
+    visits.map(({ key, kind, permits }) => [
+      `${key} ${kind}`,
+      { ...CALM, key, kind, ...(permits && { permits }) },
+    ]),
+  );
   for (const one of alive)
     for (const visit of firsts.values()) {
       const before = witness.grants;
@@ -77,14 +82,16 @@ const serveAll = async (
 
 /** A waiter gets a key at once when it is released, also on another connection than that on which it began to wait. */
 const handOver = async (
-  { latencyMs, sessionMs, waiterLoses }: ZkPlan,
+  { latencyMs, sessionMs, waiterLoses, processes }: ZkPlan,
   { agenda, witness }: World,
   alive: readonly Machine[],
   host: ZkCallerHost,
 ): Promise<void> => {
   const [holder, waiter, ...others] = alive;
   if (!holder || !waiter) return;
-  const visit = { ...CALM, key: 'handed over', kind: 'exclusive' } as const;
+  const isPermit = processes[0]!.callers[0]![0]!.kind === 'permit';
+  const kind = isPermit ? ({ kind: 'permit', permits: 1 } as const) : ({ kind: 'exclusive' } as const);
+  const visit = { ...CALM, key: 'handed over', ...kind };
   const before = witness.grants;
   const endsAt = agenda.now + 2 * sessionMs;
   const holds = begin(holder, { ...visit, workMs: 2 * sessionMs }, 'holder', host);

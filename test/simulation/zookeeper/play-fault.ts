@@ -2,6 +2,7 @@ import { MAX_BATCH_MS } from '../../../lib/core/acquire/hand-off-batch.js';
 import type { Witness } from '../callers/witness.js';
 import type { Agenda } from '../engine/agenda.js';
 import { NodeQueue } from '../../../lib/stores/zookeeper/lock-nodes.js';
+import { leasesIn } from '../../../lib/stores/zookeeper/permit-nodes.js';
 import type { SimEnsemble } from './sim-ensemble.js';
 import type { Machine } from './zk-callers.js';
 import type { ZkFault } from './zk-faults.js';
@@ -117,8 +118,10 @@ const force = ({ process, manager }: Machine, key: string, { agenda, witness }: 
 };
 
 const deleteFirst = (key: string, { agenda, ensemble, witness }: World): void => {
-  const path = pathOf(key);
-  const { nodes } = new NodeQueue([...(ensemble.tree.get(path)?.children ?? [])]);
+  const childrenOf = (path: string): string[] => [...(ensemble.tree.get(path)?.children ?? [])];
+  const permits = leasesIn(pathOf(key));
+  const path = childrenOf(permits).length > 0 ? permits : pathOf(key);
+  const { nodes } = new NodeQueue(childrenOf(path));
   if (!nodes[0] || !ensemble.hasLeader) return;
   witness.excuse(key, agenda.now + MAX_BATCH_MS);
   ensemble.delete(`${path}/${nodes[0].name}`);

@@ -65,12 +65,15 @@ export const visitOnce = async (
 
 const acquired = async (
   { process, manager }: Machine,
-  { key, kind, waitMs, abortMs, leaseMs }: ZkVisit,
+  { key, kind, permits, waitMs, abortMs, leaseMs }: ZkVisit,
   name: string,
   { slackMs, witness }: ZkCallerHost,
 ): Promise<Lease> => {
   const aborting = new AbortController();
-  const call: LockCall = { ...defaultCall(manager.settings), kind, waitMs, leaseMs };
+  const call: LockCall = {
+    ...{ ...defaultCall(manager.settings), kind, waitMs, leaseMs },
+    ...(permits !== undefined && { permits }),
+  };
   const timer = abortMs === undefined ? undefined : process.setTimer(() => aborting.abort(), abortMs);
   const since = process.at;
   try {
@@ -99,8 +102,8 @@ class Section {
   enter(name: string, wantedSince: number, { witness }: ZkCallerHost): Holding {
     const { lease, visit } = this;
     return witness.enters({
-      ...{ who: name, key: visit.key, permits: 1, wantedSince },
-      token: this.isReader ? undefined : lease.fencingToken,
+      ...{ who: name, key: visit.key, permits: visit.permits ?? 1, wantedSince },
+      token: this.isReader || visit.permits ? undefined : lease.fencingToken,
       isShared: () => this.isReader,
       validUntil: () => this.believesUntil(),
     });

@@ -4,7 +4,9 @@ import { anyFault, TROUBLE_MS, unknownOutcome, type Cast, type ZkFault } from '.
 /** One try of a caller. */
 export interface ZkVisit {
   readonly key: string;
-  readonly kind: 'exclusive' | 'read' | 'write';
+  readonly kind: 'exclusive' | 'permit' | 'read' | 'write';
+  /** How many permits there are, of permits. */
+  readonly permits?: number;
   readonly thinkMs: number;
   readonly waitMs: number;
   /** How long it works inside. */
@@ -41,17 +43,29 @@ export interface ZkPlan {
   readonly troubleMs: number;
 }
 
+const KINDS = [
+  ['exclusive'],
+  ['read', 'write'],
+  ['exclusive', 'read', 'write'],
+  ['permit'],
+  ['exclusive', 'permit'],
+] as const;
+/** The key that has permits. */
+const PERMITS_KEY = 'permits';
+const PERMITS = 2;
+
 /** From a seed to a plan, as plain data. */
 export const zkPlan = (seed: number): ZkPlan => {
   const random = new Random(`zookeeper ${seed}`);
   const keys = random.pick([['a'], ['a', 'b']]);
-  const kinds = random.pick([['exclusive'], ['read', 'write'], ['exclusive', 'read', 'write']] as const);
+  const kinds = random.pick(KINDS);
   const visit = (): ZkVisit => {
     const kind = random.pick(kinds);
     const waitMs = random.pick([0, 100, 1_000, 5_000]);
     return {
-      key: random.pick(keys),
+      key: kind === 'permit' ? PERMITS_KEY : random.pick(keys),
       kind,
+      ...(kind === 'permit' && { permits: PERMITS }),
       waitMs,
       thinkMs: random.pick([0, 1, 5, 50, 300]),
       workMs: random.pick([0, 1, 5, 20, 20, 200, 1_200, 2_500]),
@@ -68,8 +82,11 @@ export const zkPlan = (seed: number): ZkPlan => {
   const sessionMs = random.pick([1_000, 1_200, 3_000]);
   const servers = random.pick([1, 3, 3]);
   const cast: Cast = { processes: processes.length, servers, keys, sessionMs };
+  const ofAll = (kinds as readonly string[]).includes('permit')
+    ? { ...cast, keys: [...keys, PERMITS_KEY] }
+    : cast;
   const scenes = Array.from({ length: random.whole(0, 3) }, () => unknownOutcome(random, cast));
-  const others = Array.from({ length: random.whole(0, 6) }, () => anyFault(random, cast));
+  const others = Array.from({ length: random.whole(0, 6) }, () => anyFault(random, ofAll));
   const alone = random.pick([leftAlone, stalled, undefined, undefined])?.(random, cast) ?? [];
   alone.forEach(({ visit: its }, p) => processes[p]!.callers.push([its]));
   const faults = [...scenes.flat(), ...others, ...alone.flatMap(({ faults: its }) => its)];

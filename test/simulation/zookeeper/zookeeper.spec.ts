@@ -3,12 +3,12 @@ import { simulateZooKeeper } from './simulate-zookeeper.js';
 import { zkPlan } from './zk-plan.js';
 
 /** `ZOOKEEPER_SEEDS=100000 npx vitest run test/simulation/zookeeper/zookeeper.spec.ts` runs more, from `ZOOKEEPER_FROM` on. */
-const SEEDS = Number(process.env['ZOOKEEPER_SEEDS'] ?? 300);
+const SEEDS = Number(process.env['ZOOKEEPER_SEEDS'] ?? 600);
 const FROM = Number(process.env['ZOOKEEPER_FROM'] ?? 1);
 /** A seed takes some 25 ms. */
 const TIMEOUT_MS = 120_000 + SEEDS * 150;
 
-/** What has to happen in 300 seeds. */
+/** What has to happen in 600 seeds. */
 const STATES = [
   'a connection is refused',
   'a container is removed',
@@ -42,7 +42,7 @@ describe('the simulation of the store on ZooKeeper', () => {
   });
 
   it('plans contain every kind of fault', () => {
-    const plans = Array.from({ length: 300 }, (_, i) => zkPlan(i + 1));
+    const plans = Array.from({ length: 400 }, (_, i) => zkPlan(i + 1));
     const faults = plans.flatMap((plan) => plan.faults);
     expect([...new Set(faults.map(({ kind }) => kind))].sort()).toEqual([
       ...['close', 'crash', 'cut', 'delete', 'election', 'force', 'lag', 'lost-reply', 'lost-request'],
@@ -56,7 +56,12 @@ describe('the simulation of the store on ZooKeeper', () => {
       ).toBe(true);
     expect([...new Set(plans.map(({ servers }) => servers))].sort()).toEqual([1, 3]);
     const visits = plans.flatMap(({ processes }) => processes.flatMap(({ callers }) => callers.flat()));
-    expect([...new Set(visits.map(({ kind }) => kind))].sort()).toEqual(['exclusive', 'read', 'write']);
+    expect([...new Set(visits.map(({ kind }) => kind))].sort()).toEqual([
+      'exclusive',
+      'permit',
+      'read',
+      'write',
+    ]);
   });
 
   it(`no promise is broken in ${SEEDS} seeds from ${FROM}`, { timeout: TIMEOUT_MS }, async () => {
@@ -71,7 +76,7 @@ describe('the simulation of the store on ZooKeeper', () => {
       for (const what of run.seen) seen.add(what);
     }
     expect(grants).toBeGreaterThan(SEEDS * 10);
-    if (SEEDS < 300) return;
+    if (SEEDS < 600) return;
     expect(CODES.filter((code) => !reported.has(code))).toEqual([]);
     expect(STATES.filter((state) => !seen.has(state))).toEqual([]);
   });
