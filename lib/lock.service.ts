@@ -241,6 +241,22 @@ class LockService {
   }
 
   /**
+   * Asks the holders of a lock, in any process, to release it. Resolves with true when there was one. A holder is told
+   * by the event `revocation-requested` and by `lease.onRevocationRequested`, and decides itself; its lock stays valid.
+   * Only ZooKeeper can ask: there it reaches holders that are revocable in Curator, too.
+   *
+   * @throws LockConfigurationError when the store cannot ask
+   * @throws LockStoreError when the store fails, and for permits
+   * @throws LockKeyError for an invalid key
+   *
+   * @example const isHeld = await locks.revoke('reindex'); // its holder may stop at the next page
+   */
+  async revoke(key: string): Promise<boolean> {
+    checkKey(key);
+    return this.manager.revoke(key);
+  }
+
+  /**
    * Returns the locks and permits that this service holds now, one entry for each hold. A nested call has no entry of
    * its own. Sends no request, and never throws.
    *

@@ -5,6 +5,7 @@ import type { Wait } from './acquire/wait.js';
 import { abortedError, shutdownError } from './errors/error-messages.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
+import { Revocations } from './lease/revocations.js';
 import type { Undo } from './lease/undo.js';
 import { harmless, LockEventHub, type LockLogger } from './lock-events.js';
 import { Outages } from './outage/outages.js';
@@ -32,6 +33,7 @@ export class CoreContext {
   readonly keeper: LeaseKeeper;
   readonly entries: EntryKeeper;
   readonly outages: Outages;
+  readonly revocations: Revocations;
   private readonly portions: Portions;
   /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
@@ -64,6 +66,11 @@ export class CoreContext {
     this.requests = new StoreRequests(store, runtime, this.health, this.opening);
     this.keeper = new LeaseKeeper(this.requests, runtime);
     this.entries = new EntryKeeper(this.requests, runtime);
+    this.revocations = new Revocations({
+      ...{ store, events: this.events, logger: this.logger },
+      now: () => runtime.now(),
+      holds: () => this.keeper.all,
+    });
     const kinds = Object.keys(KINDS) as LockKind[];
     this.traits = Object.fromEntries(kinds.map((kind) => [kind, this.requests.traits(kind)])) as Traits;
     this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
@@ -84,6 +91,7 @@ export class CoreContext {
       log: (sentence) => this.logger.log(sentence),
       warn: (sentence) => this.logger.warn(sentence),
       atRisk: (finalKey) => this.keeper.lookAt(finalKey),
+      revocationRequested: (finalKey, owner) => this.revocations.requested(finalKey, owner),
     };
   }
 

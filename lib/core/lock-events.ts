@@ -26,6 +26,8 @@ export interface LockEvents {
   released: { readonly key: string; readonly heldMs: number; readonly confirmed: boolean };
   /** A lease ended before its holder released it. */
   lost: { readonly key: string; readonly heldMs: number; readonly reason: LossReason };
+  /** Another client asks the holder to release its lock. The lock stays valid; see `lease.onRevocationRequested`. */
+  'revocation-requested': { readonly key: string; readonly heldMs: number };
   /** The store stopped working; emitted once for each outage. */
   'store-down': { readonly cause: unknown };
   /** The store works again. */
@@ -37,6 +39,7 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   busy: true,
   released: true,
   lost: true,
+  'revocation-requested': true,
   'store-down': true,
   'store-up': true,
 };

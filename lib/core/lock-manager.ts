@@ -18,6 +18,7 @@ import type { LockStore } from './seam/lock-store.js';
 import { CountDownLatch } from './objects/count-down-latch.js';
 import { ObjectContext } from './objects/object-context.js';
 import { Semaphore } from './objects/semaphore.js';
+import type { RevocationListener } from './lease/revocations.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
 import { ServiceGroup } from './service-group.js';
@@ -267,6 +268,17 @@ export class LockManager implements LeaseHost {
       if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
     }
     return ended;
+  }
+
+  async revoke(key: string): Promise<boolean> {
+    const revoke = this.core.revocations.checkStore();
+    const finalKey = this.settings.keyPrefix + key;
+    return this.core.awaited(this.core.requests.request(key, 'revoking', () => revoke(finalKey)));
+  }
+
+  onRevocationRequested({ parts }: Lease, listener: RevocationListener): () => void {
+    const stops = parts.map(({ hold }) => this.core.revocations.listen(hold, listener));
+    return () => stops.forEach((stop) => stop());
   }
 
   semaphore(key: string): Semaphore {

@@ -2,6 +2,7 @@ import { lostError } from '../errors/error-messages.js';
 import type { Hold } from './hold.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { LeasePart } from './lease-part.js';
+import type { RevocationListener } from './revocations.js';
 import { LockConfigurationError, LockKeyError, type LockLostError } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
 
@@ -13,6 +14,7 @@ export interface LeaseHost {
   whyNoToken(kind: LockKind): string;
   extend(lease: Lease, ms: number): Promise<void>;
   verify(lease: Lease): Promise<boolean>;
+  onRevocationRequested(lease: Lease, listener: RevocationListener): () => void;
   downgrade(lease: Lease): Promise<void>;
   release(lease: Lease): Promise<'released' | 'lost'>;
   end(lease: Lease): Promise<void>;
@@ -120,7 +122,7 @@ export class Lease implements AsyncDisposable {
     if (!this.lossSignal) {
       const controller = (this.lossSignal = new AbortController());
       const abort = (): void => controller.abort(this.loss);
-      if (!this.over) this.stopListening = this.#parts.map((part) => part.onLoss(abort));
+      if (!this.over) this.#untilEnd(...this.#parts.map((part) => part.onLoss(abort)));
       if (this.lost) abort();
     }
     return this.lossSignal.signal;
@@ -180,6 +182,23 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
+   * Calls the listener when another client asks for a lock of this lease: `LockService.revoke`, or Curator's `Revoker`.
+   * It is called once for each key, and at once if that came before. The lease stays valid, and its signal does not
+   * abort: save your work, then release. Returns a function that removes the listener; the end of the lease does so, too.
+   *
+   * @throws LockConfigurationError when the store cannot ask (only ZooKeeper can), and after the release
+   * @throws LockLostError when the lease is lost
+   *
+   * @example lease.onRevocationRequested(({ key }) => batch.stopSoon(key));
+   */
+  onRevocationRequested(listener: RevocationListener): () => void {
+    this.mustBeHeld('onRevocationRequested');
+    const stop = this.#host.onRevocationRequested(this, listener);
+    this.#untilEnd(stop);
+    return stop;
+  }
+
+  /**
    * Downgrades a write lock to a read lock, in one step: no other writer gets in between, and other readers may now
    * share it. Afterwards the lease has no fencing token, and its work may only read.
    *
@@ -234,7 +253,7 @@ export class Lease implements AsyncDisposable {
   }
 
   /** @internal Throws when the lease has ended: `LockLostError`, or `LockConfigurationError` after the release. */
-  mustBeHeld(what: 'downgrade' | 'extend' | 'run' | 'verify'): void {
+  mustBeHeld(what: 'downgrade' | 'extend' | 'onRevocationRequested' | 'run' | 'verify'): void {
     const { loss } = this;
     if (loss) throw loss;
     if (this.#parts.every(({ state }) => state === 'held')) return;
@@ -256,6 +275,10 @@ export class Lease implements AsyncDisposable {
     for (const stop of this.stopListening) stop();
     this.stopListening = NOTHING;
     return first;
+  }
+
+  #untilEnd(...stops: readonly (() => void)[]): void {
+    this.stopListening = [...this.stopListening, ...stops];
   }
 
   #onlyKey(has: string, instead: string): string {

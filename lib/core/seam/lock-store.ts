@@ -136,6 +136,12 @@ export interface LockStore {
   /** Ends all holds of a key, of any kind, and wakes waiters. Resolves with true when there was one. */
   forceUnlock(finalKey: string): Promise<boolean>;
 
+  /**
+   * Asks the holders of a key, in any process, to release it: see `StoreHost.revocationRequested`. Resolves with true
+   * when there was one. A store without this method cannot ask.
+   */
+  revoke?(finalKey: string): Promise<boolean>;
+
   /** Resolves when the store replies. */
   ping(): Promise<void>;
 

@@ -28,4 +28,6 @@ export interface StoreHost {
    * them at once instead of at the next renewal.
    */
   atRisk(finalKey?: string): void;
+  /** Reports that another client asks an owner to release its hold. The hold stays valid. */
+  revocationRequested(finalKey: string, owner: string): void;
 }

@@ -23,6 +23,11 @@ export class StoreHosts {
     for (const host of this.hosts) host.atRisk(finalKey);
   }
 
+  /** See {@link StoreHost.revocationRequested}. */
+  revocationRequested(finalKey: string, owner: string): void {
+    for (const host of this.hosts) host.revocationRequested(finalKey, owner);
+  }
+
   private get first(): StoreHost | undefined {
     const [first] = this.hosts;
     return first;

@@ -41,6 +41,7 @@ export class MemorySpace {
   private readonly subscriptions = new Map<string, Set<Subscription>>();
   /** Listeners for grants, by owner. */
   private readonly waiting = new Map<string, (grant: Grant) => void>();
+  private readonly holderListeners = new Set<(finalKey: string, owner: string) => void>();
 
   constructor(options: MemorySpaceOptions = {}) {
     const clock: SpaceClock = {
@@ -139,6 +140,19 @@ export class MemorySpace {
   /** @internal See `LockStore.forceUnlock`. */
   forceUnlock(finalKey: string): boolean {
     return this.allHolds.some((kind) => kind.forceUnlock(finalKey));
+  }
+
+  /** @internal See `LockStore.revoke`. */
+  revoke(finalKey: string): boolean {
+    const { holders = [] } = this.inspect(finalKey) ?? {};
+    for (const { owner } of holders) for (const ask of this.holderListeners) ask(finalKey, owner);
+    return holders.length > 0;
+  }
+
+  /** @internal Calls the listener for each holder that is asked to release. The returned function removes it. */
+  onRevocation(listener: (finalKey: string, owner: string) => void): () => void {
+    this.holderListeners.add(listener);
+    return () => this.holderListeners.delete(listener);
   }
 
   /** @internal Notifies a waiting owner of its grant. The returned function ends that. */

@@ -1,6 +1,8 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
+import type { StoreHost } from '../../core/seam/store-host.js';
+import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { checkStoreKey } from '../key-rule.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
@@ -43,6 +45,8 @@ export class MemoryStore implements LockStore {
 
   /** The space with the holds. Pass it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
+  private readonly services = new StoreHosts();
+  private readonly stopListening: () => void;
   private readonly leaveAllQueues: () => void;
   private readonly watches = new Set<Watch>();
   private closed = false;
@@ -72,6 +76,9 @@ export class MemoryStore implements LockStore {
     this.kinds = kinds;
     this.semaphores = new MemorySemaphores(host);
     this.latches = new MemoryLatches(host);
+    this.stopListening = this.space.onRevocation((finalKey, owner) =>
+      later(() => this.services.revocationRequested(finalKey, owner)),
+    );
     this.leaveAllQueues = () => Object.values(kinds).forEach((kind) => kind.leaveAll());
   }
 
@@ -89,8 +96,9 @@ export class MemoryStore implements LockStore {
     checkStoreKey(finalKey);
   }
 
-  /** Needs nothing of its service: it has no connection. */
-  open(): Promise<void> {
+  /** Needs no connection. */
+  open(host: StoreHost): Promise<void> {
+    this.services.add(host);
     return Promise.resolve();
   }
 
@@ -106,6 +114,10 @@ export class MemoryStore implements LockStore {
     return this.request(() => this.space.forceUnlock(finalKey));
   }
 
+  revoke(finalKey: string): Promise<boolean> {
+    return this.request(() => this.space.revoke(finalKey));
+  }
+
   ping(): Promise<void> {
     return this.request(() => undefined);
   }
@@ -117,6 +129,7 @@ export class MemoryStore implements LockStore {
   close(): Promise<void> {
     this.closed = true;
     for (const watch of this.watches) watch.close();
+    this.stopListening();
     this.leaveAllQueues();
     return Promise.resolve();
   }

@@ -13,8 +13,10 @@ import {
   getChildren,
   getData,
   remove,
+  setData,
   sync,
   type Acl,
+  type ZkRequest,
 } from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';
 import type { RequestTerms, ZkSession } from './zk-session.js';
@@ -22,6 +24,8 @@ import type { ZkChange } from './zk-watches.js';
 
 /** How long a hold lasts before its node is watched, in ms. Most locks are released sooner. */
 const WATCH_AFTER_MS = 200;
+/** What Curator writes into the node of a holder that is asked to release. */
+const REVOKE = Buffer.from('__REVOKE__');
 /** Pause in ms after a failure, before a waiter looks again. */
 const RETRY_MS = 100;
 
@@ -36,6 +40,8 @@ export interface NodeLocksHost {
   readonly acls: readonly Acl[];
   /** The node of a hold was deleted by another client, or may have been. */
   atRisk(place: Place): void;
+  /** Another client asks the holder to release. */
+  revocationRequested(place: Place): void;
   /** A grant has this fencing token. */
   gaveToken(token: number): void;
 }
@@ -125,14 +131,23 @@ export class NodeLocks {
   }
 
   /** Deletes a node. Resolves with whether it was there. */
-  async delete(nodePath: string, terms: RequestTerms): Promise<boolean> {
+  delete(nodePath: string, terms: RequestTerms): Promise<boolean> {
+    return this.ifThere(remove(nodePath), terms);
+  }
+
+  private async ifThere(request: ZkRequest<void>, terms: RequestTerms): Promise<boolean> {
     try {
-      await this.host.session.request(remove(nodePath), terms);
+      await this.host.session.request(request, terms);
       return true;
     } catch (failure) {
       if (hasCode(failure, CODE.noNode)) return false;
       throw failure;
     }
+  }
+
+  /** Asks the holder with this node to release. Resolves with whether it was there. */
+  revoke(nodePath: string, terms: RequestTerms): Promise<boolean> {
+    return this.ifThere(setData(nodePath, REVOKE), terms);
   }
 
   /** Grants a claim: from now on an end by another client is noticed. */
@@ -277,13 +292,24 @@ export class NodeLocks {
   private watchHold(place: Place): void {
     const { session } = this.host;
     const changed = (change: ZkChange): void => {
-      if (change === 'deleted') this.host.atRisk(place);
+      if (change === 'deleted') this.wasDeleted(place);
       else this.watchHold(place);
     };
     place.watches(session.watches.add('data', place.nodePath, changed));
-    session.request(getData(place.nodePath, true), { within: place.session }).catch((failure: unknown) => {
-      if (hasCode(failure, CODE.noNode) && place.state === 'held') this.host.atRisk(place);
-    });
+    session.request(getData(place.nodePath, true), { within: place.session }).then(
+      (data) => {
+        if (data.equals(REVOKE)) this.host.revocationRequested(place);
+      },
+      (failure: unknown) => {
+        if (hasCode(failure, CODE.noNode) && place.state === 'held') this.wasDeleted(place);
+      },
+    );
+  }
+
+  /** Another client has deleted the node of a hold; or this one, for a downgrade. */
+  private wasDeleted(place: Place): void {
+    if (!place.mayHaveMore) this.host.places.remove(place);
+    this.host.atRisk(place);
   }
 }
 

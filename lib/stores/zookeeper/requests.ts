@@ -30,6 +30,7 @@ export const CONTAINER = 4;
 const OP = {
   remove: 2,
   getData: 4,
+  setData: 5,
   getChildren: 8,
   sync: 9,
   create: 15,
@@ -73,6 +74,12 @@ export const getData = (path: string, watched = false): ZkRequest<Buffer> => ({
   op: OP.getData,
   write: (to) => void to.text(path).bool(watched),
   read: (from) => from.bytes(),
+});
+
+export const setData = (path: string, data: Buffer): ZkRequest<void> => ({
+  op: OP.setData,
+  write: (to) => void to.text(path).bytes(data).int(ANY_VERSION),
+  read: nothing,
 });
 
 /** Resolves with the names of the children, in no order. */

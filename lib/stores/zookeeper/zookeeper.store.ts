@@ -4,6 +4,7 @@ import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import type { LeaseModel } from '../../core/seam/lease-model.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import type { KeyState } from '../../core/seam/reply.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { checkFunction, checkMs, reading } from '../../core/settings/option-checks.js';
@@ -12,7 +13,7 @@ import { LockPaths } from './lock-path.js';
 import { NodeLocks } from './node-locks.js';
 import { NodeParents } from './node-parents.js';
 import { PathOrder } from './path-order.js';
-import { leasesIn, nodesOf, turnsIn } from './permit-nodes.js';
+import { leasesIn, nodesOf, turnsIn, type KeyNodes } from './permit-nodes.js';
 import { Places } from './place.js';
 import { aclsFor, sync, type Acl } from './requests.js';
 import { ZkSession } from './zk-session.js';
@@ -24,6 +25,9 @@ import { dialerOf, parseConnect, resolveAuth, resolveBasePath, resolveTls } from
 const DEFAULT_COMMAND_TIMEOUT_MS = 4_000;
 /** The protocol has 32 bits for it. */
 const MAX_SESSION_MS = 2 ** 31 - 1;
+
+const NOT_REVOCABLE =
+  'Curator has no revocation of permits, so their holders cannot be asked to release them';
 
 /** Options of {@link ZooKeeperStore}. */
 export interface ZooKeeperStoreOptions {
@@ -125,6 +129,7 @@ export class ZooKeeperStore implements LockStore {
       ...{ runtime, session, places, acls },
       parents: this.parents,
       atRisk: ({ finalKey }) => hosts.atRisk(finalKey),
+      revocationRequested: ({ finalKey, owner }) => hosts.revocationRequested(finalKey, owner),
       gaveToken: (token) => this.gaveToken(token),
     });
     const { locks } = this;
@@ -182,14 +187,33 @@ export class ZooKeeperStore implements LockStore {
 
   async forceUnlock(finalKey: string): Promise<boolean> {
     const path = this.paths.of(finalKey);
-    return this.order.run(path, async (sent) => {
-      const until = this.session.timeLimit();
-      const { path: of, holders } = await nodesOf(this.locks, path, { until });
+    return this.atHolders(path, ({ path: of, holders }, until) => {
       const deletions = holders.map(({ name }) => this.locks.delete(`${of}/${name}`, { until }));
       // Without them the key is free for a lock.
       if (of !== path) deletions.push(this.parents.remove([leasesIn(path), turnsIn(path)], until));
+      return deletions;
+    });
+  }
+
+  async revoke(finalKey: string): Promise<boolean> {
+    const path = this.paths.of(finalKey);
+    return this.atHolders(path, ({ path: of, holders }, until) => {
+      if (of !== path)
+        throw new StoreFailure(NOT_REVOCABLE, 'not-executed', { keyOnly: true, claimOnly: true });
+      return holders.map(({ name }) => this.locks.revoke(`${of}/${name}`, { until }));
+    });
+  }
+
+  /** Sends requests about the holders of a key. Resolves with whether one of them was there. */
+  private atHolders(
+    path: string,
+    send: (nodes: KeyNodes, until: number) => readonly Promise<boolean>[],
+  ): Promise<boolean> {
+    return this.order.run(path, async (sent) => {
+      const until = this.session.timeLimit();
+      const requests = send(await nodesOf(this.locks, path, { until }), until);
       sent();
-      return (await Promise.all(deletions)).includes(true);
+      return (await Promise.all(requests)).includes(true);
     });
   }
 

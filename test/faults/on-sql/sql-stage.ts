@@ -28,7 +28,7 @@ export class SqlStage implements AsyncDisposable {
     const store = this.make(options);
     this.opened.push({ [Symbol.asyncDispose]: () => store.close() });
     const nothing = (): void => undefined;
-    const host = { log: nothing, warn: nothing, atRisk: nothing };
+    const host = { log: nothing, warn: nothing, atRisk: nothing, revocationRequested: nothing };
     await store.open({ runtime: systemRuntime(), watchdogMs: LEASE_MS, ...host });
     return store;
   }

@@ -18,6 +18,20 @@ export const overlapsOf = (had: readonly Pick<Sections, 'times'>[]): readonly Ti
   });
 };
 
+/** Returns how many sections were on at the same time. */
+export const mostAtOnce = (had: readonly Pick<Sections, 'times'>[]): number => {
+  const steps = had.flatMap(({ times }) =>
+    times.flatMap(([from, to]) => [[from, 1] as const, [to, -1] as const]),
+  );
+  let [inside, most] = [0, 0];
+  // An end comes before a begin at the same time.
+  for (const [, step] of steps.toSorted(([a, x], [b, y]) => a - b || x - y)) {
+    inside += step;
+    most = Math.max(most, inside);
+  }
+  return most;
+};
+
 export const median = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
@@ -26,7 +40,7 @@ export const counterIn = async (file: string): Promise<number> =>
   Number(await readFile(file, 'utf8').catch(() => '0'));
 
 interface OnCounter {
-  readonly key: string;
+  readonly key: string | readonly string[];
   readonly file: string;
   readonly rounds: number;
   readonly mode?: LockMode;
@@ -74,7 +88,11 @@ export class NodeContender {
   /** How often the store failed. */
   failures = 0;
 
-  constructor(private readonly locks: LockService) {}
+  /** @param permits number of permits of the key; undefined for a lock */
+  constructor(
+    private readonly locks: LockService,
+    private readonly permits?: number,
+  ) {}
 
   /** Acquires, works and releases, until it has done so `rounds` times more. After a failure of the store it tries again. */
   async contend({ key, rounds, workMs }: { key: string; rounds: number; workMs: number }): Promise<void> {
@@ -95,11 +113,15 @@ export class NodeContender {
   }
 
   private section(key: string, workMs: number): Promise<void> {
-    return this.locks.withLock(key, async () => {
+    const { locks, permits } = this;
+    const section = async (): Promise<void> => {
       // Java tells fractions of a ms. Rounded inwards, what overlaps has overlapped.
       const beganAt = Date.now() + 1;
       await sleep(workMs);
       this.times.push([beganAt, Math.max(beganAt, Date.now())]);
-    });
+    };
+    return permits === undefined
+      ? locks.withLock(key, section)
+      : locks.permits(key, { permits }).withPermit(section);
   }
 }

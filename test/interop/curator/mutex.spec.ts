@@ -2,6 +2,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LockService } from 'nest-redis-lock';
+import { until } from '../../support/async.js';
 import type { Curator } from '../../support/curator/curator.js';
 import { guardFolder } from '../../support/process-guard.js';
 import { SCRATCH } from '../../support/scratch.js';
@@ -241,15 +242,27 @@ describe('an InterProcessMutex of Curator and an exclusive lock', () => {
     expect(await locks.forceUnlock(name)).toBe(false);
   });
 
-  it('keep a hold of Node that Java asks to release: Node has no revocable locks', async () => {
+  it('ask each other to release a lock, which stays held', async () => {
     const name = newName();
+    const asked: string[] = [];
+    const events: string[] = [];
+    const stop = locks.on('revocation-requested', ({ key }) => void events.push(key));
     const lease = await locks.acquire(name);
+    lease.onRevocationRequested(({ key }) => void asked.push(key));
     const [node] = await participants(java, { name, count: 1 });
-    await watched(sides.server, node!);
     expect(await java.send('revoke', { name })).toBe(node);
+    await until(() => asked.length > 0, { what: 'Node hears of the request' });
     // The server has ended the watch with that change, and the store sets it again.
     await watched(sides.server, node!);
-    expect([await lease.verify(), lease.lost]).toEqual([true, false]);
+    expect([asked, events]).toEqual([[name], [name]]);
+    expect([lease.signal.aborted, await lease.verify(), lease.lost]).toEqual([false, true, false]);
     expect(await lease.release()).toBe('released');
+    stop();
+
+    await java.send('lock', { name, revocable: true });
+    expect(await second.revoke(name)).toBe(true);
+    expect(await java.event('revoke', (event) => event.name === name)).toMatchObject({ kind: 'mutex' });
+    await java.send('unlock', { name });
+    expect(await second.revoke(name)).toBe(false);
   });
 });

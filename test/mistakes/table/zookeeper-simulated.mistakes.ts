@@ -185,4 +185,15 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     edits: [{ in: 'ZookeeperPermits.leave', find: 'this.leavePlace(turn, until)', replace: 'undefined' }],
     rules: ['leftovers', ...NEVER],
   },
+  {
+    name: 'a hold that another client has deleted is kept in mind',
+    edits: [
+      {
+        in: 'NodeLocks.wasDeleted',
+        find: 'if (!place.mayHaveMore) this.host.places.remove(place);',
+        replace: '',
+      },
+    ],
+    rules: ['leftovers'],
+  },
 ];

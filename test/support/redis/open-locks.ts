@@ -16,6 +16,7 @@ const EVENTS = Object.keys({
   busy: true,
   released: true,
   lost: true,
+  'revocation-requested': true,
   'store-down': true,
   'store-up': true,
 } satisfies Record<EventName, true>) as EventName[];

@@ -8,5 +8,6 @@ export const storeHost = (overrides: Partial<StoreHost> = {}): StoreHost => ({
   log: () => undefined,
   warn: () => undefined,
   atRisk: () => undefined,
+  revocationRequested: () => undefined,
   ...overrides,
 });
