@@ -42,7 +42,9 @@ describe('an InterProcessSemaphoreV2 of Curator and permits', () => {
   const held = (name: string, count: number) =>
     until(
       async () => {
-        const nodes = await java.send('participants', { kind: 'semaphore', name }).catch(() => []);
+        const nodes = await java
+          .send('participants', { kind: 'semaphore', name, thread: 'observer' })
+          .catch(() => []);
         return nodes.length === count && nodes;
       },
       { what: `there are ${count} nodes of permits of ${name}` },
