@@ -249,7 +249,10 @@ export class LockManager implements LeaseHost {
 
   async permits(key: string): Promise<PermitState | null> {
     const { store, settings } = this;
-    if (!store.permits) throw new LockConfigurationError(`${store.name} cannot keep permits.`);
+    if (!store.permits)
+      throw new LockConfigurationError(
+        `${store.name} keeps no number of permits. locks.inspect(key) lists their holders.`,
+      );
     const requesting = this.core.requests.request(key, 'inspecting', () =>
       store.permits!(settings.keyPrefix + key),
     );

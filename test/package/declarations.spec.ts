@@ -37,7 +37,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly',
-  StoreHosts: 'add log warn atRisk',
+  StoreHosts: 'add log warn atRisk revocationRequested',
   ZooKeeperStore: STORE,
 };
 
