@@ -64,7 +64,7 @@ export interface LoadResult extends Served {
 }
 
 /** A caller of free keys goes round these many. */
-const KEYS_PER_CALLER = 16;
+export const KEYS_PER_CALLER = 16;
 const GRACE_MS = 60_000;
 /** After an error, so that a subject that fails at once does not fail a million times. */
 const AFTER_FAILURE_MS = 10;

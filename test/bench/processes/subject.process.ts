@@ -21,7 +21,7 @@ const styleNamed = (name: string): Style => {
 let holder = new Holder();
 
 /** Subjects that must handle their rejections themselves: an unhandled one ends the process. */
-const OWN = ['floor', 'nest-redis-lock'];
+const OWN = ['floor', 'zookeeper-floor', 'nest-redis-lock'];
 
 channel.on('open', async ({ name, options }) => {
   // An uncaught failure in the background work of a peer must not end the measurement of the others. The numbers show

@@ -9,6 +9,8 @@ const OWN_PAGES: Readonly<Record<string, RegExp>> = {
   quorum: /^(quorum|cluster)/,
   scale: /^scale$/,
   sql: /^sql/,
+  stores: /^stores$/,
+  zookeeper: /^zookeeper/,
 };
 
 /** Returns the reports of the pages, by folder. */

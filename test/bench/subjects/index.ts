@@ -15,6 +15,7 @@ const subjects: Readonly<Record<string, () => Promise<Subject>>> = {
   murlock: async () => (await import('./murlock.js')).murlock,
   'mysql-by-hand': async () => (await import('./mysql-by-hand.js')).mysqlByHand,
   'postgres-by-hand': async () => (await import('./postgres-by-hand.js')).postgresByHand,
+  'zookeeper-floor': async () => (await import('./zookeeper-floor.js')).zookeeperFloor,
   '@nestjs-redis/lock': async () => (await import('./nestjs-redis.js')).nestjsRedis,
 };
 

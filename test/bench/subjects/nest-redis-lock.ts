@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import type { LockStore } from 'nest-redis-lock/store';
 import { INSIDE_SCRIPTS } from './inside-scripts.js';
-import { PERMITS, type Section, type Subject, type SubjectOptions } from './subject.js';
+import { PERMITS, ZOOKEEPER, type Section, type Subject, type SubjectOptions } from './subject.js';
 
 @Injectable()
 class LockedSections {
@@ -18,7 +18,7 @@ export interface BenchApp {
   readonly locks: LockService;
 }
 
-/** Returns the store of a database; undefined for Redis. */
+/** Returns the store of a database or of ZooKeeper; undefined for Redis. */
 const storeAt = async (url: string, lanes?: number): Promise<LockStore | undefined> => {
   if (url.startsWith('mysql:')) {
     const { MysqlStore } = await import('nest-redis-lock/mysql');
@@ -27,6 +27,10 @@ const storeAt = async (url: string, lanes?: number): Promise<LockStore | undefin
   if (url.startsWith('postgres:')) {
     const { PostgresStore } = await import('nest-redis-lock/postgres');
     return new PostgresStore({ connectionString: url, lanes });
+  }
+  if (url.startsWith(ZOOKEEPER)) {
+    const { ZooKeeperStore } = await import('nest-redis-lock/zookeeper');
+    return new ZooKeeperStore({ connect: url.slice(ZOOKEEPER.length) });
   }
   return undefined;
 };

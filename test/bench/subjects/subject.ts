@@ -4,6 +4,9 @@ export type Section = (lease?: { readonly fencingToken?: number }) => Promise<vo
 /** How many there are of a semaphore. */
 export const PERMITS = 3;
 
+/** Begins the URL of a ZooKeeper. What follows is a connect string. */
+export const ZOOKEEPER = 'zookeeper://';
+
 /** What a caller wants of a lock that readers share. */
 export type Mode = 'read' | 'write';
 

@@ -26,8 +26,12 @@ import { sqlFree } from './sql/free.js';
 import { sqlHot } from './sql/hot.js';
 import { MYSQL } from './sql/mysql.js';
 import { POSTGRES } from './sql/postgres.js';
+import { stores } from './stores.js';
 import { waiting } from './waiting.js';
 import { wakeUp } from './wake-up.js';
+import { zookeeperFree } from './zookeeper/free.js';
+import { zookeeperHot } from './zookeeper/hot.js';
+import { ENSEMBLE, ONE_SERVER } from './zookeeper/places.js';
 
 /**
  * All workloads, in the order of the report: what users have comes first, sections that do nothing come last, and
@@ -39,5 +43,7 @@ export const workloads: readonly Workload[] = [
   ...[waiting, freeKeys],
   ...[quorumFree, quorumHot, quorumFar, quorumDead, cluster],
   ...[MYSQL, POSTGRES].flatMap((entrants) => [sqlFree(entrants), sqlHot(entrants)]),
+  ...[ONE_SERVER, ENSEMBLE].flatMap((place) => [zookeeperFree(place), zookeeperHot(place)]),
+  stores,
   ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, cycles],
 ];

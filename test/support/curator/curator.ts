@@ -85,6 +85,16 @@ export interface CuratorCommands extends CommonCommands {
     };
     result: readonly Sections[];
   };
+  /** Each thread rounds locks of its own below a path, this many of them. `elapsedMs` is until the last one was done. */
+  free: {
+    params: {
+      readonly below: string;
+      readonly threads: number;
+      readonly each: number;
+      readonly forMs: number;
+    };
+    result: { readonly served: readonly number[]; readonly elapsedMs: number };
+  };
   /** Workers wait for the lock for up to `waitMs` each, then work for `workMs`. */
   demo: {
     params: OnSection & { readonly workers: number; readonly waitMs: number; readonly workMs: number };

@@ -83,6 +83,10 @@ export abstract class JavaProcess<
     await within(BOOT_MS, this.replyTo(0), 'the start of the Java side');
   }
 
+  get pid(): number {
+    return this.child.pid!;
+  }
+
   /** What it has logged. */
   get log(): string {
     return this.text;

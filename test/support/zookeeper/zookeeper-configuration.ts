@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Certificate } from '../certificate.js';
+import type { Compiles } from '../java/java-process.js';
 import { LOOPBACK } from '../loopback.js';
 
 export interface ZooKeeperServerOptions {
@@ -18,6 +19,8 @@ export interface ZooKeeperServerOptions {
   readonly settings?: Readonly<Record<string, string | number>>;
   /** Further system properties, as `jute.maxbuffer`. */
   readonly properties?: Readonly<Record<string, string | number>>;
+  /** How the JVM compiles: soon, which tests want, or well, with a heap for a load. Default: `soon`. */
+  readonly compiles?: Compiles;
   /** Called with the id of each process that starts. */
   readonly started?: (pid: number) => void;
   /** Folder for its files. Default: in memory where the machine offers it, so that no commit waits for a disk. */
@@ -46,7 +49,10 @@ export interface ServerPlace {
   readonly membership: Membership | undefined;
 }
 
-const SMALL_HEAP = ['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
+const JVM: Readonly<Record<Compiles, readonly string[]>> = {
+  soon: ['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'],
+  well: ['-Xmx512m', '-XX:+UseSerialGC'],
+};
 
 const tlsLines = async ({ folder, tlsPort, certificate }: ServerPlace): Promise<Record<string, string>> => {
   if (!certificate) return {};
@@ -111,7 +117,7 @@ export const writeZooKeeperConfiguration = async (
 export const javaArguments = (
   classPath: string,
   { folder }: ServerPlace,
-  { containerCheckMs, properties }: ZooKeeperServerOptions,
+  { containerCheckMs, compiles = 'soon', properties }: ZooKeeperServerOptions,
   configuration: string,
 ): readonly string[] => {
   const all = {
@@ -124,7 +130,7 @@ export const javaArguments = (
     ...properties,
   };
   return [
-    ...SMALL_HEAP,
+    ...JVM[compiles],
     // Otherwise a server that is killed leaves a file in /tmp.
     '-XX:-UsePerfData',
     ...Object.entries(all).map(([name, value]) => `-D${name}=${value}`),

@@ -2,7 +2,8 @@ import { rowOf, type Metric } from '../../comparison.js';
 import type { Contender } from '../../contenders.js';
 import { compare, ownViolations } from '../../measure/compare.js';
 import { percentile } from '../../measure/statistics.js';
-import { runTogether, type Together } from '../../measure/together.js';
+import { runTogether } from '../../measure/together.js';
+import { handOvers } from '../../measure/turns.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
 import { byConnection, REDIS, workersOf, type Entrants } from './entrants.js';
 
@@ -21,19 +22,6 @@ const metrics: readonly Metric[] = [
   { key: 'longest', what: 'longest wait', unit: 'ms', better: 'less' },
   { key: 'requests', what: 'statements or commands per lock', unit: 'ratio', better: 'less' },
 ];
-
-/** Returns in ascending order how long the key was free each time that it went from one process to the other. */
-const handOvers = ({ results }: Together): readonly number[] => {
-  const sections = results
-    .flatMap(({ times }, process) => times.map(([began, ended]) => ({ process, began, ended })))
-    .sort((a, b) => a.began - b.began);
-  return sections
-    .slice(1)
-    .flatMap(({ process, began }, i) =>
-      process === sections[i]!.process ? [] : [began - sections[i]!.ended],
-    )
-    .sort((a, b) => a - b);
-};
 
 /** One key in a database that all callers of two processes request. */
 export const sqlHot = (entrants: Entrants): Workload => ({

@@ -14,6 +14,10 @@ import java.util.Deque;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
@@ -55,6 +59,9 @@ public final class CuratorSide extends Side {
   private final Map<String, InterProcessSemaphoreV2> semaphores = new ConcurrentHashMap<>();
   /** Leases of semaphores by semaphore and thread. */
   private final Map<String, Deque<Lease>> leases = new ConcurrentHashMap<>();
+
+  /** Threads that stay for the next load: a start takes longer than a short load. */
+  private final ExecutorService callers = Executors.newCachedThreadPool();
 
   private CuratorSide(CuratorFramework client) {
     this.client = client;
@@ -121,6 +128,8 @@ public final class CuratorSide extends Side {
         return compare(command);
       case "contend":
         return contend(command);
+      case "free":
+        return free(command);
       case "demo":
         return demo(command);
       case "participants":
@@ -431,6 +440,46 @@ public final class CuratorSide extends Side {
       had.add("times", times);
       return had;
     });
+  }
+
+  /**
+   * Threads acquire and release for a while, each round its own locks below a path. They start together. Returns how often
+   * each did, and the time in ms until the last one was done.
+   */
+  private JsonObject free(JsonObject command) throws Exception {
+    int threads = command.get("threads").getAsInt();
+    int each = command.get("each").getAsInt();
+    String below = text(command, "below", null);
+    List<List<InterProcessLock>> own = new ArrayList<>();
+    for (int thread = 0; thread < threads; thread++) {
+      List<InterProcessLock> its = new ArrayList<>();
+      for (int i = 0; i < each; i++) {
+        String path = below + "/free-" + thread + "-" + i;
+        its.add(locks.computeIfAbsent("mutex" + path, (key) -> new Mutex(client, path)));
+      }
+      own.add(its);
+    }
+    double[] startedAt = new double[1];
+    CyclicBarrier start = new CyclicBarrier(threads, () -> startedAt[0] = now());
+    long forMs = command.get("forMs").getAsLong();
+    List<Future<Integer>> running = new ArrayList<>();
+    for (List<InterProcessLock> its : own) running.add(callers.submit(() -> {
+      start.await();
+      double endsAt = startedAt[0] + forMs;
+      int served = 0;
+      for (; now() < endsAt; served++) {
+        InterProcessLock lock = its.get(served % each);
+        lock.acquire();
+        lock.release();
+      }
+      return served;
+    }));
+    JsonArray served = new JsonArray();
+    for (Future<Integer> one : running) served.add(one.get());
+    JsonObject result = new JsonObject();
+    result.add("served", served);
+    result.addProperty("elapsedMs", now() - startedAt[0]);
+    return result;
   }
 
   /** Workers each wait for the lock for up to `waitMs`, then work for `workMs`. Returns how many got in, and how many not. */
