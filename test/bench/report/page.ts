@@ -9,7 +9,7 @@ import { isMet, targetText } from './target.js';
 
 const introductionOf = ({ command = 'npm run bench' }: Report): string => `# Benchmarks
 
-This page compares nest-redis-lock with other lock libraries for Node, on Redis servers that the benchmark starts itself.
+This page compares nest-redis-lock with other lock libraries, on servers that the benchmark starts itself.
 Each number is the median over the rounds, with the minimum and the maximum in brackets. Compare the numbers of this page with
 each other only: they belong to one machine at one time. In every round all contenders run in turn, each in its own processes.
 Every workload checks mutual exclusion while it measures. \`${command}\` writes this page; do not edit it.`;
@@ -17,7 +17,8 @@ Every workload checks mutual exclusion while it measures. \`${command}\` writes 
 const HOW = `## How it is measured
 
 - The floor is a bare ioredis connection that sends SET with NX and PX, and a script that compares and deletes. It has no token
-  and no queue, cannot wait, and has an AsyncLocalStorage in use, as every Nest app that keeps a context.
+  and no queue, cannot wait, and has an AsyncLocalStorage in use, as every Nest app that keeps a context. On ZooKeeper it sends
+  a create, a list of the children and a delete instead.
 - A library with a decorator is called through it. Quorums and clusters are called by hand.
 - Libraries run with their defaults. A library that would give up before its callers are served waits without a limit instead.
   Each file in \`test/bench/subjects/\` names the settings and their reasons.

@@ -68,9 +68,17 @@ describe('the report of the benchmark', () => {
     );
   });
 
-  it('gives the quorum and the crowds pages of their own', () => {
+  it('gives the quorum, the crowds and ZooKeeper pages of their own', () => {
     const report = reportOf(comparisonOf([]));
-    const named = ['free-keys', 'quorum-hot', 'scale', 'cluster', 'memory'].map((name) => ({
+    const named = [
+      'free-keys',
+      'quorum-hot',
+      'scale',
+      'cluster',
+      'memory',
+      'stores',
+      'zookeeper-server-hot',
+    ].map((name) => ({
       ...report.workloads[0]!,
       name,
     }));
@@ -82,6 +90,8 @@ describe('the report of the benchmark', () => {
       ['', 'free-keys', 'memory'],
       ['quorum', 'quorum-hot', 'cluster'],
       ['scale', 'scale'],
+      ['stores', 'stores'],
+      ['zookeeper', 'zookeeper-server-hot'],
     ]);
   });
 

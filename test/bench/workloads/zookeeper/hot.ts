@@ -65,7 +65,8 @@ export const zookeeperHot = ({ id, title, shows, start }: ZooKeeperPlace): Workl
   shows:
     `How long a key stays free between a holder and a waiter in another process, and how evenly and in which order callers get it. ` +
     `${shows} Each contender has ${PROCESSES} processes with a session each, which are spread over the servers. Curator has ` +
-    `${PROCESSES} JVMs, with a thread for each caller. A section is in turn if all other callers had theirs since the last one of its process. ` +
+    `${PROCESSES} JVMs, with a thread for each caller. Threads share one \`InterProcessMutex\`, as its documentation advises, so each ` +
+    `change wakes all threads of a JVM. A section is in turn if all other callers had theirs since the last one of its process. ` +
     'Exclusion is checked for both: for the store by a file, for Curator by the clock of the machine, when each section began and ended.',
   doesNotShow:
     'Which one is faster inside: a timer of Node takes longer than one of Java, as the length of a section says. So compare the ' +
