@@ -9,8 +9,8 @@ const STORE = 'name lease commandTimeoutMs kinds open checkKey inspect forceUnlo
 const MEMBERS: Readonly<Record<string, string>> = {
   CountDownLatch: 'key wait tryWait trySetCount countDown getCount delete',
   Lease:
-    'keys key id fencingToken tokenFor owner ownerOf grantedBy signal lost loss remainingMs extend verify downgrade run ' +
-    'release toJSON [asyncDispose]',
+    'keys key id fencingToken tokenFor owner ownerOf grantedBy signal lost loss remainingMs extend verify ' +
+    'onRevocationRequested downgrade run release toJSON [asyncDispose]',
   LockAbortedError: ERROR,
   LockConfigurationError: ERROR,
   LockError: ERROR,
@@ -21,10 +21,10 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs`,
   LockService:
     'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect ' +
-    'isLocked forceUnlock held usage ping on',
+    'isLocked forceUnlock revoke held usage ping on',
   LockStoreError: `${ERROR} outcome`,
   MemorySpace: 'size',
-  MemoryStore: `${STORE} permits semaphores latches space size`,
+  MemoryStore: `${STORE} permits semaphores latches space size revoke`,
   MysqlStore: `${STORE} permits migrate`,
   MultiLease: 'parts of signal lost loss remainingMs',
   PostgresStore: `${STORE} permits migrate`,
@@ -38,7 +38,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly',
   StoreHosts: 'add log warn atRisk revocationRequested',
-  ZooKeeperStore: STORE,
+  ZooKeeperStore: `${STORE} revoke`,
 };
 
 describe('the declarations of the package', () => {

@@ -26,6 +26,8 @@ import type { ZkChange } from './zk-watches.js';
 const WATCH_AFTER_MS = 200;
 /** What Curator writes into the node of a holder that is asked to release. */
 const REVOKE = Buffer.from('__REVOKE__');
+/** How long a request may be under way between two servers, in ms: `syncLimit` ticks, 10 s as ZooKeeper is delivered. */
+const UNDERWAY_MS = 60_000;
 /** Pause in ms after a failure, before a waiter looks again. */
 const RETRY_MS = 100;
 
@@ -53,6 +55,9 @@ export interface NodeLocksHost {
  * Its node has the owner in its name. So a client finds a node whose create it had no reply to.
  */
 export class NodeLocks {
+  /** Places whose create had no reply and whose node was not found, with when that was. */
+  private readonly undone = new Map<Place, number>();
+
   constructor(private readonly host: NodeLocksHost) {}
 
   /** Lists the queue of a path. A path that does not exist is an empty one. With `watched`, its next change is told. */
@@ -79,13 +84,17 @@ export class NodeLocks {
           // The server executes both in this order, so the list has the new node.
           const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), terms);
           const listing = session.request(getChildren(path), terms);
-          const [created, listed] = await Promise.allSettled([creating, listing]);
-          if (created.status === 'rejected') throw created.reason;
+          // Awaited later: both replies come in order.
+          listing.catch(() => undefined);
+          const created = await creating;
           sent();
-          place.node = created.value.path.slice(path.length + 1);
-          place.created = Number(created.value.created);
-          if (listed.status === 'rejected') throw asUnknown(listed.reason);
-          return listed.value;
+          place.node = created.path.slice(path.length + 1);
+          place.created = Number(created.created);
+          try {
+            return await listing;
+          } catch (failure) {
+            throw asUnknown(failure);
+          }
         });
         const queue = new NodeQueue(children);
         if (queue.stranger !== undefined) throw inAnotherLock(place, queue.stranger);
@@ -106,7 +115,7 @@ export class NodeLocks {
 
   /** Deletes the node of a place. Resolves with whether there was one. */
   async leave(place: Place, until: number, sent?: () => void): Promise<boolean> {
-    const { places } = this.host;
+    const { places, runtime } = this.host;
     const { session: within } = place;
     place.state = 'leaving';
     place.watches(undefined);
@@ -116,18 +125,42 @@ export class NodeLocks {
     }
     try {
       const isKnown = place.node !== undefined && !place.mayHaveMore;
-      const names = isKnown ? [place.node!] : await this.namesOf(place, until);
-      const deletions = names.map((name) => this.delete(`${place.path}/${name}`, { within, until }));
-      sent?.();
-      const deleted = await Promise.all(deletions);
+      const deleting = isKnown
+        ? this.delete(place.nodePath, { within, until })
+        : this.deleteAll(place, { within, until }, sent);
+      if (isKnown) sent?.();
+      const wasThere = await deleting;
       places.remove(place);
-      return deleted.includes(true);
+      if (!isKnown && !wasThere) this.undone.set(place, runtime.now());
+      return wasThere;
     } catch (failure) {
       if (!within.over.aborted) throw failure;
       // All of its session is gone.
       places.remove(place);
       return false;
     }
+  }
+
+  /**
+   * The session goes on over another connection. A create may have been under way between two servers until now: it is
+   * executed when its session comes back to the first one. So what was undone is undone once more.
+   */
+  resumed(): void {
+    const { runtime, session } = this.host;
+    for (const [place, at] of this.undone) {
+      const isLate = runtime.now() > at + UNDERWAY_MS;
+      if (isLate || place.session!.over.aborted) this.undone.delete(place);
+      else
+        this.deleteAll(place, { within: place.session, until: session.timeLimit() }).catch(() => undefined);
+    }
+  }
+
+  /** Deletes what the owner of a place may have. */
+  private async deleteAll(place: Place, terms: RequestTerms, sent?: () => void): Promise<boolean> {
+    const names = await this.namesOf(place, terms);
+    const deletions = names.map((name) => this.delete(`${place.path}/${name}`, terms));
+    sent?.();
+    return (await Promise.all(deletions)).includes(true);
   }
 
   /** Deletes a node. Resolves with whether it was there. */
@@ -194,7 +227,10 @@ export class NodeLocks {
     } catch (failure) {
       if (!hasCode(failure, CODE.noNode) && !place.session?.over.aborted) throw failure;
     }
-    if (place.mayHaveMore && (await this.namesOf(place, until)).includes(place.readerNode))
+    if (
+      place.mayHaveMore &&
+      (await this.namesOf(place, { within: place.session, until })).includes(place.readerNode)
+    )
       return this.becomesReader(place);
     places.remove(place);
     return false;
@@ -208,11 +244,11 @@ export class NodeLocks {
     return true;
   }
 
-  /** Names of the nodes of an owner whose create had no reply. After a sync in the same session nothing can follow. */
-  private async namesOf({ path, owner, session: within }: Place, until: number): Promise<readonly string[]> {
+  /** Names of the nodes of an owner whose create had no reply. After a sync nothing follows over the same server. */
+  private async namesOf({ path, owner }: Place, terms: RequestTerms): Promise<readonly string[]> {
     const { session } = this.host;
-    const synced = session.request(sync(path), { within, until });
-    const listed = this.queueOf(path, { until, within });
+    const synced = session.request(sync(path), terms);
+    const listed = this.queueOf(path, terms);
     const [, queue] = await Promise.all([synced, listed]);
     return queue.nodes.map(({ name }) => name).filter((name) => name.startsWith(ownerPrefix(owner)));
   }
@@ -291,23 +327,25 @@ export class NodeLocks {
   /** Watches the node of a hold. It tells of a failure by the next change of the connection. */
   private watchHold(place: Place): void {
     const { session } = this.host;
+    const { nodePath } = place;
     const changed = (change: ZkChange): void => {
-      if (change === 'deleted') this.wasDeleted(place);
+      if (change === 'deleted') this.wasDeleted(place, nodePath);
       else this.watchHold(place);
     };
-    place.watches(session.watches.add('data', place.nodePath, changed));
-    session.request(getData(place.nodePath, true), { within: place.session }).then(
+    place.watches(session.watches.add('data', nodePath, changed));
+    session.request(getData(nodePath, true), { within: place.session }).then(
       (data) => {
         if (data.equals(REVOKE)) this.host.revocationRequested(place);
       },
       (failure: unknown) => {
-        if (hasCode(failure, CODE.noNode) && place.state === 'held') this.wasDeleted(place);
+        if (hasCode(failure, CODE.noNode)) this.wasDeleted(place, nodePath);
       },
     );
   }
 
-  /** Another client has deleted the node of a hold; or this one, for a downgrade. */
-  private wasDeleted(place: Place): void {
+  /** Another client has deleted the node of a hold; or this one did, for a downgrade. */
+  private wasDeleted(place: Place, nodePath: string): void {
+    if (place.state !== 'held' || place.nodePath !== nodePath) return;
     if (!place.mayHaveMore) this.host.places.remove(place);
     this.host.atRisk(place);
   }

@@ -3,20 +3,23 @@
  * have been sent: a session has them executed in that order.
  */
 export class PathOrder {
-  private readonly last = new Map<string, Promise<void>>();
+  /** The last operation of each path whose requests are not all sent, with the one behind it. */
+  private readonly last = new Map<string, { next?: () => void }>();
 
   /** Calls `operation` in its turn. It calls `sent` when the next one may begin; its end does so, too. */
   run<T>(path: string, operation: (sent: () => void) => Promise<T>): Promise<T> {
     const { last } = this;
-    let sent!: () => void;
-    const over = new Promise<void>((resolve) => (sent = resolve));
+    const turn: { next?: () => void } = {};
+    const sent = (): void => {
+      if (last.get(path) === turn) last.delete(path);
+      turn.next?.();
+    };
     const before = last.get(path);
-    last.set(path, over);
-    const result = before ? before.then(() => operation(sent)) : operation(sent);
+    last.set(path, turn);
+    const result = before
+      ? new Promise<void>((resolve) => (before.next = resolve)).then(() => operation(sent))
+      : operation(sent);
     result.then(sent, sent);
-    void over.then(() => {
-      if (last.get(path) === over) last.delete(path);
-    });
     return result;
   }
 }

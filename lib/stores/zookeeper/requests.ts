@@ -3,6 +3,8 @@ import type { JuteReader, JuteWriter } from './jute.js';
 /** A request, and how its reply is read. */
 export interface ZkRequest<T> {
   readonly op: number;
+  /** Whether the server replies by itself, also when it has lost the leader. Default: false. */
+  readonly isLocal?: boolean;
   write(to: JuteWriter): void;
   read(from: JuteReader): T;
 }
@@ -72,6 +74,7 @@ export const remove = (path: string): ZkRequest<void> => ({
 /** With `watched`, the server announces the next change. A node that is not there fails, and is not watched. */
 export const getData = (path: string, watched = false): ZkRequest<Buffer> => ({
   op: OP.getData,
+  isLocal: true,
   write: (to) => void to.text(path).bool(watched),
   read: (from) => from.bytes(),
 });
@@ -85,6 +88,7 @@ export const setData = (path: string, data: Buffer): ZkRequest<void> => ({
 /** Resolves with the names of the children, in no order. */
 export const getChildren = (path: string, watched = false): ZkRequest<readonly string[]> => ({
   op: OP.getChildren,
+  isLocal: true,
   write: (to) => void to.text(path).bool(watched),
   read: (from) => from.list(() => from.text()),
 });

@@ -6,9 +6,9 @@ import type { ZkRequest } from './requests.js';
 import { refusedWith, ZkFailure } from './zk-failure.js';
 
 /** Numbers of requests that the client does not count, and of events. */
-const XID = { event: -1, ping: -2, auth: -4, setWatches: -8 };
+const XID = { event: -1, auth: -4, setWatches: -8 };
 /** Operations of the session itself. */
-const OP = { ping: 11, auth: 100, setWatches: 101, close: -11 };
+const OP = { auth: 100, setWatches: 101, close: -11 };
 const MAX_XID = 0x7f_ff_ff_ff;
 
 /** What a client says of its session when it connects. */
@@ -33,8 +33,11 @@ export interface ZkEvent {
 
 export interface ZkConnectionHost {
   readonly runtime: Runtime;
-  /** Called with each reply: when its request was sent, and the number of the last change that the server knows. */
-  heard(sentAt: number, lastSeen: bigint): void;
+  /**
+   * Called with each reply: when its request was sent, if the leader has replied, and the number of the last change that
+   * the server knows.
+   */
+  heard(sentAt: number | undefined, lastSeen: bigint): void;
   changed(event: ZkEvent): void;
   /** Called once, when the connection has ended. */
   ended(cause: Error): void;
@@ -42,7 +45,8 @@ export interface ZkConnectionHost {
 
 interface Pending {
   readonly xid: number;
-  readonly sentAt: number;
+  /** Undefined for a request to which the server replies by itself. */
+  readonly sentAt: number | undefined;
   /** When the connection ends without its reply. */
   readonly until: number;
   readonly read: (reply: JuteReader) => void;
@@ -110,17 +114,13 @@ export class ZkConnection {
     this.nextXid = xid === MAX_XID ? 1 : xid + 1;
     const frame = new JuteWriter().int(xid).int(request.op);
     request.write(frame);
-    return this.exchange(xid, frame, until, (reply) => request.read(reply));
-  }
-
-  ping(until: number): Promise<void> {
-    return this.exchange(XID.ping, new JuteWriter().int(XID.ping).int(OP.ping), until, nothing);
+    return this.exchange(xid, frame, until, (reply) => request.read(reply), request.isLocal);
   }
 
   /** Tells which identity the client has. */
   authenticate(scheme: string, credentials: Buffer, until: number): Promise<void> {
     const frame = new JuteWriter().int(XID.auth).int(OP.auth).int(0).text(scheme).bytes(credentials);
-    return this.exchange(XID.auth, frame, until, nothing);
+    return this.exchange(XID.auth, frame, until, nothing, true);
   }
 
   /** Sets watches again, of which an earlier connection of the session had been told. */
@@ -132,7 +132,7 @@ export class ZkConnection {
   ): Promise<void> {
     const frame = new JuteWriter().int(XID.setWatches).int(OP.setWatches).long(lastSeen);
     for (const paths of [data, [], children]) frame.list(paths, (path) => frame.text(path));
-    return this.exchange(XID.setWatches, frame, until, nothing);
+    return this.exchange(XID.setWatches, frame, until, nothing, true);
   }
 
   /** Ends the session in the server: its nodes are deleted at once. */
@@ -167,11 +167,12 @@ export class ZkConnection {
     frame: JuteWriter,
     until: number,
     read: (reply: JuteReader) => T,
+    isLocal = false,
   ): Promise<T> {
     const { cause, host } = this;
     if (cause) return Promise.reject(noConnection(cause));
     return new Promise<T>((resolve, reject) => {
-      const sentAt = host.runtime.now();
+      const sentAt = isLocal ? undefined : host.runtime.now();
       this.pending.push({ xid, sentAt, until, read: (reply) => resolve(read(reply)), reject });
       if (until < this.timerDueAt) this.arm(until);
       this.socket.write(frame.frame());

@@ -3,15 +3,18 @@ import { onAbort } from '../../core/abort-listeners.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { Life } from './life.js';
-import type { ZkRequest } from './requests.js';
+import { sync, type ZkRequest } from './requests.js';
 import { noConnection, ZkConnection, type ZkEvent } from './zk-connection.js';
 import { CODE, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
-/** Part of the session's time-out between pings. Less than the margin: a ping may die with its server, and timers are late. */
-const PING_PART = 1 / 4;
-/** Part of the session's time-out within which a ping has its reply. So a silent server is dropped before two thirds. */
-const PING_REPLY_PART = 1 / 3;
+/**
+ * Part of the session's time-out between beats. Less than the margin: a beat may die with its server, and timers are late.
+ * A beat is a sync, because only the leader replies to that. A server replies to a ping also while it has lost the leader.
+ */
+const BEAT_PART = 1 / 4;
+/** Part of the session's time-out within which a beat has its reply. So a silent server is dropped before two thirds. */
+const BEAT_REPLY_PART = 1 / 3;
 /** Shortest time in ms that a server gets to begin a session. */
 const MIN_OPEN_MS = 1_000;
 /** Pause in ms before all servers are tried again. It varies by half. */
@@ -37,6 +40,8 @@ export interface ZkSessionSettings {
   readonly commandTimeoutMs: number;
   /** Called before a session is ended whose validity has lapsed: its holds have to be lost by then. */
   readonly onLapse?: () => void;
+  /** Called when a session goes on over another connection. */
+  readonly onResumed?: () => void;
 }
 
 /** Terms of a request. */
@@ -195,11 +200,11 @@ export class ZkSession {
     let opened: ZkConnection | undefined;
     const host = {
       runtime,
-      heard: (sentAt: number, seen: bigint) => {
+      heard: (sentAt = -Infinity, seen: bigint) => {
         if (life && sentAt >= life.validUntil)
           return opened?.destroy(new Error('contact was lost for too long'));
         if (life) life.heardFrom = Math.max(life.heardFrom, sentAt);
-        // Replies without a change, as of a ping, may say less.
+        // Replies without a change may say less.
         if (seen > this.lastSeen) this.lastSeen = seen;
       },
       changed: (event: ZkEvent) => this.watches.changed(event),
@@ -233,6 +238,7 @@ export class ZkSession {
       await this.watches.setAgain(connection, lastSeen, until);
       this.life = life;
       this.established(connection, granted.timeoutMs);
+      if (known) this.settings.onResumed?.();
     } catch (cause) {
       opened?.destroy(cause as Error);
       this.lastCause = cause as Error;
@@ -250,17 +256,17 @@ export class ZkSession {
     }
   }
 
-  /** Pings also while requests flow: their replies may come late. */
+  /** Beats also while requests flow: their replies may come late. */
   private keepAlive(connection: ZkConnection, timeoutMs: number): void {
     const { runtime, commandTimeoutMs } = this.settings;
     const beat = (): void => {
       if (connection.isOver) return;
-      const replyMs = Math.min(commandTimeoutMs, timeoutMs * PING_REPLY_PART);
-      connection.ping(runtime.now() + replyMs).catch(() => undefined);
+      const replyMs = Math.min(commandTimeoutMs, timeoutMs * BEAT_REPLY_PART);
+      connection.send(sync('/'), runtime.now() + replyMs).catch(() => undefined);
       this.keepAlive(connection, timeoutMs);
     };
     runtime.clearTimer(this.beat);
-    this.beat = runtime.setTimer(beat, timeoutMs * PING_PART, true);
+    this.beat = runtime.setTimer(beat, timeoutMs * BEAT_PART, true);
   }
 
   /** While a session lives, it is taken up again at once: the server has to hear of it within its time-out. */

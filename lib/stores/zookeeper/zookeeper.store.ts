@@ -120,6 +120,7 @@ export class ZooKeeperStore implements LockStore {
       ...{ runtime, commandTimeoutMs },
       auth: () => auth,
       onLapse: () => hosts.atRisk(),
+      onResumed: () => this.locks.resumed(),
       servers: dialers ?? servers.map((server) => dialerOf(server, tls)),
     });
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;

@@ -329,6 +329,22 @@ describe('a store that closes', () => {
     await until(async () => (await lab.sessions()) < before, { what: 'the session ends' });
   });
 
+  it('after it has forced its own lock open: its session ends at once', async () => {
+    const closing = lab.open({ watchdogMs: LONG_MS });
+    const [key, later] = [newKey(), newKey()];
+    const forced = await closing.locks.acquire(key);
+    await closing.locks.forceUnlock(key);
+    const lease = await closing.locks.acquire(later);
+    // The store has looked for the node of the first hold by then.
+    await until(async () => /Total watches:[1-9]/.test(await lab.server.command('wchs')), {
+      what: 'the node of the second hold is watched',
+    });
+    expect([await forced.release(), await lease.release()]).toEqual(['lost', 'released']);
+    const before = await lab.sessions();
+    await closing.manager.close();
+    await until(async () => (await lab.sessions()) < before, { what: 'the session ends' });
+  });
+
   it('while nothing runs: its session ends at once', async () => {
     const closing = lab.open({ watchdogMs: LONG_MS });
     await closing.locks.withLock(newKey(), () => undefined);

@@ -32,9 +32,9 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     name: 'a create whose reply was lost is forgotten',
     edits: [
       {
-        in: 'NodeLocks.leave',
-        find: 'isKnown ? [place.node!] : await this.namesOf(place, until)',
-        replace: 'isKnown ? [place.node!] : []',
+        in: 'NodeLocks.deleteAll',
+        find: 'await this.namesOf(place, terms)',
+        replace: '[] as string[]',
       },
     ],
     rules: ['leftovers', ...NEVER],
@@ -44,7 +44,7 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     edits: [
       {
         in: 'NodeLocks.namesOf',
-        find: 'const synced = session.request(sync(path), { within, until });',
+        find: 'const synced = session.request(sync(path), terms);',
         replace: 'const synced = Promise.resolve(sync);',
       },
     ],
@@ -184,16 +184,5 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     name: 'a release leaves the turn of its claim',
     edits: [{ in: 'ZookeeperPermits.leave', find: 'this.leavePlace(turn, until)', replace: 'undefined' }],
     rules: ['leftovers', ...NEVER],
-  },
-  {
-    name: 'a hold that another client has deleted is kept in mind',
-    edits: [
-      {
-        in: 'NodeLocks.wasDeleted',
-        find: 'if (!place.mayHaveMore) this.host.places.remove(place);',
-        replace: '',
-      },
-    ],
-    rules: ['leftovers'],
   },
 ];

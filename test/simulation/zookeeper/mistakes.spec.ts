@@ -8,7 +8,7 @@ import { simulateZooKeeper, ZK_PARTS, type ZkParts } from './simulate-zookeeper.
 import { zkPlan } from './zk-plan.js';
 
 /** How many seeds may pass a mistake by. */
-const MAX_SEEDS = 500;
+const MAX_SEEDS = 1_500;
 
 const PART_NAMES = Object.keys(ZK_PARTS) as (keyof ZkParts)[];
 

@@ -18,7 +18,7 @@ export interface World {
 /** Node that contains the nodes of a key. */
 export const pathOf = (key: string): string => `/locks/${key}`;
 
-/** How long a server is down that dies after a ping, in ms. */
+/** How long a server is down that dies after a sync, in ms. */
 const DEAD_MS = 200;
 
 /** Puts a fault on the agenda, or at a step of a process. */
@@ -85,7 +85,7 @@ const play = (fault: ZkFault, world: World): void => {
     case 'delete':
       return deleteFirst(fault.key, world);
     case 'unreported':
-      link.onPing = (its) => {
+      link.onBeat = (its) => {
         link.slow(fault.lateMs, agenda.now + 1);
         // When the reply is on its way.
         agenda.quietly(agenda.now, () => its.die());

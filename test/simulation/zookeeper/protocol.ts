@@ -7,7 +7,6 @@ const NAMES = {
   4: 'getData',
   8: 'getChildren',
   9: 'sync',
-  11: 'ping',
   15: 'create',
   19: 'createContainer',
   100: 'auth',
@@ -37,7 +36,7 @@ export type Request = { readonly xid: number } & (
       readonly data: readonly string[];
       readonly children: readonly string[];
     }
-  | { readonly name: 'ping' | 'auth' | 'close' }
+  | { readonly name: 'auth' | 'close' }
 );
 
 export const readHello = (frame: Buffer): Hello => {
@@ -98,7 +97,6 @@ const bodyOf = (name: RequestName, from: JuteReader): Body => {
       from.text();
       from.bytes();
       return { name };
-    case 'ping':
     case 'close':
       return { name };
   }

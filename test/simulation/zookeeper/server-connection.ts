@@ -172,7 +172,6 @@ export class ServerConnection implements ServerEnd {
     const { server } = this;
     const { xid } = request;
     switch (request.name) {
-      case 'ping':
       case 'auth':
         return () => reply(xid, server.lastSeen);
       case 'getData':

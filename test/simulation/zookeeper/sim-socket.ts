@@ -15,16 +15,13 @@ export interface SocketLink {
   /** A message of this connection got lost. */
   lose(socket: SimSocket): void;
   forget(socket: SimSocket): void;
-  /** A server replies to a ping. */
-  pinged(server: SimServer): void;
+  /** A server replies to a sync. */
+  beats(server: SimServer): void;
   saw(what: string): void;
   chunksOf(bytes: Buffer): readonly Buffer[];
   /** When something that is sent now arrives. */
   arrivesAt(): number;
 }
-
-/** Number of all pings. */
-const PING = -2;
 
 /** What the client uses of a socket, over a simulated network. */
 export class SimSocket extends EventEmitter {
@@ -38,6 +35,8 @@ export class SimSocket extends EventEmitter {
   private readonly down: Wire;
   /** Numbers of requests whose replies get lost. */
   private readonly lost = new Map<number, MessageName>();
+  /** Syncs without a reply. */
+  private readonly beats = new Set<number>();
   private losesWelcome = false;
   private isWelcome = false;
 
@@ -121,6 +120,7 @@ export class SimSocket extends EventEmitter {
       if (name === 'hello') this.losesWelcome = true;
       else this.lost.set(bytes.readInt32BE(4), name);
     }
+    if (name === 'sync') this.beats.add(bytes.readInt32BE(4));
     const isLost = link.losesRequest(name);
     // TCP gives up the whole stream, not one message.
     if (isLost) return link.lose(this);
@@ -132,7 +132,7 @@ export class SimSocket extends EventEmitter {
     const isWelcome = !this.isWelcome;
     this.isWelcome = true;
     if (isWelcome ? this.losesWelcome : this.lost.has(bytes.readInt32BE(4))) return this.link.lose(this);
-    if (!isWelcome && bytes.readInt32BE(4) === PING) this.link.pinged(this.to);
+    if (!isWelcome && this.beats.delete(bytes.readInt32BE(4))) this.link.beats(this.to);
     for (const chunk of this.link.chunksOf(bytes))
       this.down.send(() => this.arrive(() => void this.emit('data', chunk)));
   }

@@ -31,7 +31,7 @@ type EnsembleFault =
   | { readonly kind: 'sweep' }
   /** An administrator deletes the first node of a key. */
   | { readonly kind: 'delete'; readonly key: string }
-  /** The server of a process dies just after a ping, and the process cannot reach any other one. The reply comes late. */
+  /** The server of a process dies just after a sync, and the process cannot reach any other one. The reply comes late. */
   | {
       readonly kind: 'unreported';
       readonly process: number;
@@ -56,7 +56,7 @@ export interface Cast {
 
 const MESSAGES = [
   ...(['create', 'create', 'create', 'delete', 'delete', 'getData', 'getData', 'getChildren'] as const),
-  ...(['sync', 'ping', 'setWatches', 'createContainer', 'hello', 'close'] as const),
+  ...(['sync', 'sync', 'setWatches', 'createContainer', 'hello', 'close'] as const),
 ] as const;
 
 /** More faults at the beginning, when most callers are at work. */

@@ -28,8 +28,8 @@ export class ZkLink implements SocketLink {
   readonly sockets = new Set<SimSocket>();
   readonly process: SimProcess;
   readonly agenda: Agenda;
-  /** Called once, when a server replies to a ping. */
-  onPing: ((server: SimServer) => void) | undefined;
+  /** Called once, when a server replies to a sync. */
+  onBeat: ((server: SimServer) => void) | undefined;
   private silentUntil = 0;
   private slowUntil = 0;
   private extraMs = 0;
@@ -83,7 +83,7 @@ export class ZkLink implements SocketLink {
   /** No more faults: both ends notice at last which connections are dead. */
   heal(): void {
     for (const socket of this.sockets) socket.heal();
-    this.lostRequest = this.lostReply = this.losing = this.onPing = undefined;
+    this.lostRequest = this.lostReply = this.losing = this.onBeat = undefined;
   }
 
   losesRequest(name: MessageName): boolean {
@@ -108,11 +108,11 @@ export class ZkLink implements SocketLink {
     else socket.mute();
   }
 
-  pinged(server: SimServer): void {
-    const { onPing } = this;
-    if (!onPing) return;
-    this.onPing = undefined;
-    onPing(server);
+  beats(server: SimServer): void {
+    const { onBeat } = this;
+    if (!onBeat) return;
+    this.onBeat = undefined;
+    onBeat(server);
   }
 
   forget(socket: SimSocket): void {

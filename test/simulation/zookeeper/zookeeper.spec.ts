@@ -19,12 +19,10 @@ const STATES = [
   'a session expires with nodes',
   'a session moves to another server',
   'a watch is set again too late',
-  ...['create', 'createContainer', 'delete', 'getChildren', 'getData', 'hello', 'ping', 'setWatches'].map(
+  ...['create', 'createContainer', 'delete', 'getChildren', 'getData', 'hello', 'setWatches', 'sync'].map(
     (name) => `lost reply: ${name}`,
   ),
-  ...['create', 'delete', 'getChildren', 'getData', 'hello', 'ping', 'sync'].map(
-    (name) => `lost request: ${name}`,
-  ),
+  ...['create', 'delete', 'getChildren', 'getData', 'hello', 'sync'].map((name) => `lost request: ${name}`),
 ];
 
 const CODES = [
