@@ -10,7 +10,7 @@ const FAST = ['*.spec.ts', '**/!(on-redis)/*.spec.ts'].map(
   (files) => `test/{checker,contract,mistakes,property,testing,types,unit}/${files}`,
 );
 
-const LABORATORY = ['test/faults/{faults,many,databases}.spec.ts'];
+const LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
 
 /** Whether simulation and laboratory notice deliberate mistakes: `npm run test:mistakes`, once a night. */
 const MISTAKES = [

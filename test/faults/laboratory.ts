@@ -7,6 +7,7 @@ import { startSentinel } from './topology/sentinel.js';
 import { SingleDatabase } from './topology/single-database.js';
 import { SingleRedis } from './topology/single-redis.js';
 import type { Topology } from './topology/topology.js';
+import { ZooKeeperTopology } from './topology/zookeeper.js';
 
 /** A topology that takes its turn. */
 export interface Kind {
@@ -71,6 +72,14 @@ export const DATABASES: Readonly<Record<string, Kind>> = {
   'PostgreSQL, with a clock that is set': database('PostgreSQL, with a clock that is set', 'postgres', true),
 };
 
+/** Three servers of ZooKeeper. */
+export const ENSEMBLES: Readonly<Record<string, Kind>> = {
+  ZooKeeper: {
+    callers: 5,
+    start: () => ZooKeeperTopology.start({ name: 'ZooKeeper', workers: WORKERS }),
+  },
+};
+
 /** Two rounds on one topology, so that something is left of the first when the second begins. */
 const ROUNDS_IN_A_ROW = 2;
 /** How many faults there are in a round, and how long they take. */
@@ -78,7 +87,7 @@ export const WHOLE_ROUND: Length & { readonly among?: undefined } = { faults: 11
 
 /** All topologies, or those that one of these texts names: a whole name names one, a part all that have it. */
 export const kindsNamed = (texts?: readonly string[]): Readonly<Record<string, Kind>> => {
-  const all: Readonly<Record<string, Kind>> = { ...KINDS, ...MANY, ...DATABASES };
+  const all: Readonly<Record<string, Kind>> = { ...KINDS, ...MANY, ...DATABASES, ...ENSEMBLES };
   const isNamed = (name: string, text: string): boolean =>
     text in all ? name === text : name.includes(text);
   return Object.fromEntries(

@@ -9,11 +9,12 @@ import { judge } from './rules/judge.js';
 import type { Calm } from './rules/recovery.rule.js';
 import { conduct, type Inflicted } from './schedule/conductor.js';
 import type { Schedule } from './schedule/schedule.js';
-import { FAIR_QUEUES, QUEUES, READ_WRITE_QUEUES, RECOVERY_MS, SETTINGS } from './settings.js';
+import { FAIR_QUEUES, QUEUES, READ_WRITE_QUEUES, RECOVERY_MS, SESSION_MS, SETTINGS } from './settings.js';
 import { LONGEST_MINIMUM_MS } from './workload/random-task.js';
 import { isObject } from './workload/random-object-task.js';
 import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
+import { writeNodesLeft } from './topology/ensemble/nodes-left.js';
 import { writeRowsLeft } from './topology/rows-left.js';
 import type { RedisServer } from '../support/redis-server.js';
 import type { Shape, Topology } from './topology/topology.js';
@@ -45,14 +46,17 @@ const CALM_AFTER_MS = 900;
 const HOT_KEYS = 3;
 const WANTED_KEYS = Array.from({ length: HOT_KEYS }, (_, i) => `hot-${i + 1}`);
 
+const DEFAULT_LOAD = { hotKeys: HOT_KEYS, coldKeys: 40, keptForMs: 900, minimum: true };
 const ALL_KINDS: Load['kinds'] = ['permit', 'fair', 'read-write', 'object'];
 /** What else there is to do. A quorum requests every server each time, and a database commits each time. */
-const LOADS: Readonly<Record<Shape, Pick<Load, 'crowd' | 'kinds' | 'keepers'>>> = {
+const LOADS: Readonly<Record<Shape, Partial<Load> & Pick<Load, 'crowd' | 'kinds' | 'keepers'>>> = {
   one: { crowd: 10, kinds: ALL_KINDS, keepers: 0 },
   quorum: { crowd: 4, kinds: ['read-write'], keepers: 2 },
   sentinel: { crowd: 6, kinds: ALL_KINDS, keepers: 3 },
   cluster: { crowd: 6, kinds: ALL_KINDS, keepers: 3 },
   database: { crowd: 4, kinds: ['permit'], keepers: 2 },
+  // Some locks are kept until after the session has ended.
+  zookeeper: { crowd: 4, kinds: ['read-write'], keepers: 2, keptForMs: 1.5 * SESSION_MS, minimum: false },
 };
 
 /** Which process each owner of holds belongs to. */
@@ -147,6 +151,7 @@ const writeQueuesLeft = async ({ seats, scribe }: Topology, server: RedisServer)
 /** What workers have left behind in the servers. */
 const writeWhatIsLeft = async (topology: Topology, keys: string): Promise<void> => {
   if (topology.database) return writeRowsLeft(topology, topology.database);
+  if (topology.ensemble) return writeNodesLeft(topology, topology.ensemble);
   const commands = topology.fitness.shape === 'cluster' ? ['CHANNELS', 'SHARDCHANNELS'] : ['CHANNELS'];
   for (const server of await topology.keepers()) {
     await writeHoldsLeft(topology, server, keys);
@@ -187,7 +192,7 @@ export const runRound = async (topology: Topology, plan: RoundPlan): Promise<Rou
   const beganAt = labNow();
   topology.begin(name);
   const { shape } = topology.fitness;
-  const load = { seed, callers, hotKeys: HOT_KEYS, coldKeys: 40, ...LOADS[shape] };
+  const load: Load = { ...DEFAULT_LOAD, seed, callers, ...LOADS[shape] };
   topology.apps?.start();
   for (const seat of topology.seats) seat.begin(name, load);
   await sleep(CALM_BEFORE_MS);

@@ -3,6 +3,9 @@ import type { WorkerSettings } from './workload/worker-messages.js';
 /** What the workers' apps are set to: short times, so that much happens in a minute. */
 export const SETTINGS: WorkerSettings = { keyPrefix: 'lock:', watchdogMs: 1_200, commandTimeoutMs: 300 };
 
+/** Time-out of the sessions in ZooKeeper. Two thirds of it, which are counted on, are no longer than the longest lease. */
+export const SESSION_MS = 3_600;
+
 /** What the names of all lines of waiters begin with. */
 export const QUEUES = 'nest_redis_lock:queue:';
 

@@ -35,9 +35,10 @@ export const groupOf = (group: number): string => `group ${group + 1}`;
 
 /** The topology's servers are one, or know nothing of each other. */
 export const isIndependent = ({ shape }: Fitness): boolean => shape === 'one' || shape === 'quorum';
-/** Redis keeps the locks, and no database. */
-export const isRedis = ({ shape }: Fitness): boolean => shape !== 'database';
+/** Redis keeps the locks, and neither a database nor ZooKeeper. */
+export const isRedis = ({ shape }: Fitness): boolean => shape !== 'database' && shape !== 'zookeeper';
 export const isDatabase = ({ shape }: Fitness): boolean => shape === 'database';
+export const isZooKeeper = ({ shape }: Fitness): boolean => shape === 'zookeeper';
 export const isSingle = ({ shape }: Fitness): boolean => shape === 'one';
 
 /** A server, and what belongs together with it. */

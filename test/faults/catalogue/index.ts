@@ -9,6 +9,7 @@ import { SQL_DISK_FAULTS } from './sql-disk.faults.js';
 import { SQL_ROWS_FAULTS } from './sql-rows.faults.js';
 import { SQL_FAULTS } from './sql.faults.js';
 import { WORKER_FAULTS } from './worker.faults.js';
+import { ZOOKEEPER_FAULTS } from './zookeeper.faults.js';
 
 /** Every kind of fault there is. To add one, write it beside its family. */
 export const FAULTS: readonly Fault[] = [
@@ -22,6 +23,7 @@ export const FAULTS: readonly Fault[] = [
   ...SQL_FAULTS,
   ...SQL_ROWS_FAULTS,
   ...SQL_DISK_FAULTS,
+  ...ZOOKEEPER_FAULTS,
 ];
 
 export const faultNamed = (name: string): Fault => {

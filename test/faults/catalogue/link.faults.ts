@@ -5,7 +5,7 @@ import { AFTERMATH } from '../settings.js';
 import type { Pace } from '../topology/slow-link.js';
 import type { Role, Seat } from '../topology/seat.js';
 import type { Topology } from '../topology/topology.js';
-import { anySeat, fault, linkOf, namesOf, someSeats, type Dose, type Fault } from './fault.js';
+import { anySeat, fault, isRedis, linkOf, namesOf, someSeats, type Dose, type Fault } from './fault.js';
 import type { ScriptName } from './scripts.js';
 
 interface OnLinks extends Dose {
@@ -171,8 +171,8 @@ const swallow = fault<OnLinks & { readonly script: ScriptName }>({
 const cutAtGrant = fault<OnLinks & { readonly role: Role | 'both' }>({
   name: 'cut at a grant',
   weight: 3,
-  // Neither a quorum nor a database grants turns.
-  fits: ({ shape }) => shape !== 'quorum' && shape !== 'database',
+  // Only Redis grants turns, and a quorum does not.
+  fits: (fitness) => isRedis(fitness) && fitness.shape !== 'quorum',
   choose: (random, fitness) => ({
     seats: [anySeat(random, fitness)],
     role: random.pick(['both', 'subscriber'] as const),

@@ -8,10 +8,10 @@ export interface Applied {
   readonly needs: readonly EventType[];
 }
 
-const EVERYWHERE: readonly Shape[] = ['one', 'quorum', 'sentinel', 'cluster', 'database'];
-/** A quorum refuses permits. */
+const EVERYWHERE: readonly Shape[] = ['one', 'quorum', 'sentinel', 'cluster', 'database', 'zookeeper'];
+/** A quorum and ZooKeeper refuse permits. */
 const WITH_PERMITS: readonly Shape[] = ['one', 'sentinel', 'cluster', 'database'];
-/** A quorum and a database refuse fair locks, semaphores and latches. */
+/** A quorum, a database and ZooKeeper refuse fair locks, semaphores and latches. */
 const ALL_KINDS: readonly Shape[] = ['one', 'sentinel', 'cluster'];
 /**
  * Rules that go by what the store did with each hold, which `hold` and `free` tell. They are written down from the commands of
@@ -41,7 +41,7 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'leftovers', on: EVERYWHERE, needs: ['usage'] },
   { rule: 'recovery', on: EVERYWHERE, needs: ['call', 'trouble'] },
   // On one server every key is seen to be given out again.
-  { rule: 'dead key', on: ['quorum', 'sentinel', 'cluster', 'database'], needs: ['call'] },
+  { rule: 'dead key', on: ['quorum', 'sentinel', 'cluster', 'database', 'zookeeper'], needs: ['call'] },
   { rule: 'failover', on: ['quorum', 'sentinel', 'cluster'], needs: ['failover', 'served'] },
   { rule: 'laboratory', on: EVERYWHERE, needs: [] },
   // Of schedules by hand, in which slots move and nothing else is done.

@@ -15,7 +15,7 @@ export class DatabasePulse {
   private closed = false;
 
   constructor(
-    private readonly database: Database,
+    private readonly database: Pick<Database, 'probe'>,
     private readonly scribe: Scribe,
   ) {
     this.next();

@@ -1,5 +1,6 @@
 import type { ForeignTransaction } from '../../support/foreign-transaction.js';
 import type { WorkerDatabase } from '../workload/worker-messages.js';
+import type { KeptHold } from './kept-holds.js';
 import type { Target } from './proxy-link.js';
 import type { Requests } from './requests.js';
 
@@ -59,7 +60,7 @@ export interface Database extends AsyncDisposable {
   /** Whether new connections of the lock user are refused. */
   setFull(isFull: boolean): Promise<void>;
   /** Holds whose lease runs, with the final key and the owner of each. */
-  holds(): Promise<readonly { readonly key: string; readonly owner: string }[]>;
+  holds(): Promise<readonly KeptHold[]>;
   /** Sets the server's clock forward, or back. */
   jump(ms: number): void;
 }

@@ -28,8 +28,8 @@ export interface SeatOptions {
   readonly redis: (ports: readonly number[]) => WorkerServers;
   /** How requests are recognized on their way to a server; those of Redis by default. */
   readonly requests?: Requests;
-  /** What only a connection for notifications has sent; the command of Redis by default. */
-  readonly subscribes?: string;
+  /** What only a connection for notifications has sent; the command of Redis by default. Null: one connection is for all. */
+  readonly subscribes?: string | null;
   readonly registerPort: number;
   /** Where workers write their histories. */
   readonly folder: string;
@@ -145,15 +145,14 @@ export class Seat implements AsyncDisposable {
   /** The connections of one role that are open at the moment. */
   connections(role: Role): readonly ProxyConnection[] {
     const { name } = this.life;
+    const { subscribes = 'subscribe' } = this.options;
+    if (subscribes === null) return this.link.connections;
     const named = this.link.find(connectionName(name, role));
     if (named.length > 0) return named;
     // In a cluster and in a database all connections of a process are called the same.
     return this.link
       .find(name)
-      .filter(
-        (connection) =>
-          connection.carried(this.options.subscribes ?? 'subscribe') === (role === 'subscriber'),
-      );
+      .filter((connection) => connection.carried(subscribes) === (role === 'subscriber'));
   }
 
   /** A worker begins, and takes part in the round. */

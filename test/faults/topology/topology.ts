@@ -3,6 +3,7 @@ import type { Apps } from '../apps/apps.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import type { Scribe } from '../history/scribe.js';
 import type { Database } from './database.js';
+import type { Ensemble } from './ensemble/ensemble.js';
 import type { Replicated } from './replicated.js';
 import type { RedisNode } from './redis-node.js';
 import type { Seat } from './seat.js';
@@ -17,6 +18,8 @@ export interface Topology extends AsyncDisposable {
   readonly watched?: RedisNode;
   /** The server of a database, if that keeps the locks. */
   readonly database?: Database;
+  /** The servers of ZooKeeper, if those keep the locks. */
+  readonly ensemble?: Ensemble;
   /** What servers do with each other, where some take over from others. */
   readonly replicated?: Replicated;
   /** The workers, each with a line of its own to each server. */
@@ -41,7 +44,7 @@ export interface Topology extends AsyncDisposable {
 }
 
 /** How the servers of a topology belong together. */
-export type Shape = 'one' | 'quorum' | 'sentinel' | 'cluster' | 'database';
+export type Shape = 'one' | 'quorum' | 'sentinel' | 'cluster' | 'database' | 'zookeeper';
 
 export interface Fitness {
   readonly shape: Shape;

@@ -9,6 +9,8 @@ export interface Keys {
   readonly coldKeys: number;
   /** What is taken beside exclusive locks. */
   readonly kinds: readonly OtherKind[];
+  /** Whether a lock may be held for a minimum time. */
+  readonly minimum: boolean;
 }
 
 const PROBE = 'probe-';
@@ -41,10 +43,10 @@ export const crowdTask = (random: Random, keys: Keys): Task => {
 
 const LONG_KEYS = 4;
 
-/** Keeps a lock that many want for so long that a server may fail meanwhile. */
-export const longTask = (random: Random): Task => {
+/** Keeps a lock that many want. A server may fail meanwhile. */
+export const longTask = (random: Random, keptForMs: number): Task => {
   const key = `long-${random.whole(1, LONG_KEYS)}`;
-  const pauseMs = random.whole(200, 900);
+  const pauseMs = random.whole(200, keptForMs);
   return { style: 'withLock', keys: [key], waitMs: 2_000, steps: [{ do: 'write', key, pauseMs }] };
 };
 
@@ -253,7 +255,7 @@ const wellMeant = (random: Random, keys: Keys): Task => {
     return { style: 'acquire', keys: [key], waitMs, ...leaseOf(random), ...abortOf(random), steps };
   }
   if (kind < 0.5) return { style: 'tryAcquire', keys: [key], waitMs: random.pick([0, 0, 50]), steps };
-  if (kind < 0.53) {
+  if (kind < 0.53 && keys.minimum) {
     const holdAtLeastMs = random.whole(30, LONGEST_MINIMUM_MS);
     return { style: 'withLock', keys: [key], waitMs, holdAtLeastMs, steps: [write(random, key)] };
   }

@@ -30,8 +30,14 @@ export interface WorkerDatabase {
   readonly port: number;
 }
 
+/** Where the servers of ZooKeeper are for a worker. */
+export interface WorkerEnsemble {
+  readonly shape: 'zookeeper';
+  readonly ports: readonly number[];
+}
+
 /** Where the locks are kept. */
-export type WorkerServers = WorkerRedis | WorkerDatabase;
+export type WorkerServers = WorkerRedis | WorkerDatabase | WorkerEnsemble;
 
 /** Kinds of lock beside the exclusive one. */
 export type OtherKind = 'permit' | 'fair' | 'read-write' | 'object';
@@ -74,6 +80,10 @@ export interface Load {
   readonly kinds: readonly OtherKind[];
   /** How many callers of a worker keep locks for so long that a server may fail meanwhile. */
   readonly keepers: number;
+  /** For how long they keep one at most. */
+  readonly keptForMs: number;
+  /** Whether the store keeps a lock for a minimum time. */
+  readonly minimum: boolean;
 }
 
 export type ToWorker =

@@ -9,6 +9,9 @@ const MAJORITY = 2;
 /** An election takes a second, on a busy machine several. */
 const SETTLED_MS = 60_000;
 
+/** Options of all servers, or of each by its number from 1. */
+export type EnsembleOptions = ZooKeeperServerOptions | ((id: number) => ZooKeeperServerOptions);
+
 /**
  * Three ZooKeeper servers of one test that elect a leader.
  *
@@ -22,7 +25,7 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
   private constructor(readonly servers: readonly ZooKeeperServer[]) {}
 
   /** Starts the servers and resolves once all of them serve requests. */
-  static async start(options: ZooKeeperServerOptions = {}): Promise<ZooKeeperEnsemble> {
+  static async start(options: EnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
     return onFreePorts(async () => {
       const ensemble = await ZooKeeperEnsemble.prepare(options);
       try {
@@ -35,12 +38,15 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
     });
   }
 
-  private static async prepare(options: ZooKeeperServerOptions): Promise<ZooKeeperEnsemble> {
+  private static async prepare(options: EnsembleOptions): Promise<ZooKeeperEnsemble> {
     const members: MemberPorts[] = [];
     for (let i = 0; i < SIZE; i++)
       members.push({ client: await freePort(), quorum: await freePort(), election: await freePort() });
     const servers: ZooKeeperServer[] = [];
-    for (let id = 1; id <= SIZE; id++) servers.push(await ZooKeeperServer.prepare(options, { id, members }));
+    for (let id = 1; id <= SIZE; id++) {
+      const own = typeof options === 'function' ? options(id) : options;
+      servers.push(await ZooKeeperServer.prepare(own, { id, members }));
+    }
     return new ZooKeeperEnsemble(servers);
   }
 

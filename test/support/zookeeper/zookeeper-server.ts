@@ -104,6 +104,12 @@ export class ZooKeeperServer implements AsyncDisposable {
     return `${this.host}:${this.tlsPort}`;
   }
 
+  /** Ports for the other members of the ensemble. */
+  get peerPorts(): readonly number[] {
+    const own = this.membership?.members[this.membership.id - 1];
+    return own ? [own.quorum, own.election] : [];
+  }
+
   /** The process id. Throws while the server is down. */
   get pid(): number {
     if (!this.isRunning || this.child?.pid === undefined)

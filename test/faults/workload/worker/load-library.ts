@@ -2,11 +2,11 @@ import type { WorkerServers } from '../worker-messages.js';
 import type { Library } from './orders.service.js';
 
 /** Folder of a family of stores. */
-type Stores = 'redis' | 'mysql' | 'postgres';
+type Stores = 'redis' | 'mysql' | 'postgres' | 'zookeeper';
 
 /** Returns the family of the stores for these servers. */
 export const storesOf = ({ shape }: WorkerServers): Stores =>
-  shape === 'mysql' || shape === 'postgres' ? shape : 'redis';
+  shape === 'mysql' || shape === 'postgres' || shape === 'zookeeper' ? shape : 'redis';
 
 /**
  * Loads the library with a family of its stores: the source or a build by its name, or a broken copy from the URL of its

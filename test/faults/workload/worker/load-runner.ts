@@ -61,7 +61,7 @@ export class LoadRunner {
     const random = new Random(`${this.load.seed}:${this.process}:keeper ${number}`);
     while (!this.stopped) {
       await sleep(random.between(0, THINK_MS));
-      if (!this.stopped) await this.caller.perform(longTask(random));
+      if (!this.stopped) await this.caller.perform(longTask(random, this.load.keptForMs));
     }
   }
 

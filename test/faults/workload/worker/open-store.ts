@@ -16,8 +16,8 @@ export interface OpenStore {
 const at = (port: number): { readonly host: string; readonly port: number } => ({ host: LOOPBACK, port });
 
 const ACCOUNT = { user: 'app', password: 'secret', database: 'app' };
-/** A store on a database shows none of its connections. */
-const OF_DATABASE = { clients: { areUp: true, listeners: 0 }, subscriptions: 0 };
+/** A store on a database, or on ZooKeeper, shows none of its connections. */
+const NOT_SHOWN = { clients: { areUp: true, listeners: 0 }, subscriptions: 0 };
 
 /** Where servers are that call themselves by other ports, as ioredis wants to know it. */
 const natMapOf = (nat: Ports): Record<string, { readonly host: string; readonly port: number }> =>
@@ -25,7 +25,7 @@ const natMapOf = (nat: Ports): Record<string, { readonly host: string; readonly 
 
 /** Opens the store that a worker is told of. */
 export const openStore = (
-  { RedisStore, QuorumStore, MysqlStore, PostgresStore }: Library,
+  { RedisStore, QuorumStore, MysqlStore, PostgresStore, ZooKeeperStore }: Library,
   redis: WorkerServers,
   process: string,
   commandTimeoutMs: number,
@@ -35,11 +35,15 @@ export const openStore = (
     case 'mysql': {
       // The name is sent to the server, so that faults can tell connections apart.
       const options = { ...ACCOUNT, ...at(redis.port), connectAttributes: { program_name: process } };
-      return { ...OF_DATABASE, store: new MysqlStore({ options, commandTimeoutMs }) };
+      return { ...NOT_SHOWN, store: new MysqlStore({ options, commandTimeoutMs }) };
     }
     case 'postgres': {
       const settings = { ...ACCOUNT, ...at(redis.port), application_name: process };
-      return { ...OF_DATABASE, store: new PostgresStore({ settings, commandTimeoutMs }) };
+      return { ...NOT_SHOWN, store: new PostgresStore({ settings, commandTimeoutMs }) };
+    }
+    case 'zookeeper': {
+      const connect = redis.ports.map((port) => `${LOOPBACK}:${port}`).join(',');
+      return { ...NOT_SHOWN, store: new ZooKeeperStore({ connect, commandTimeoutMs }) };
     }
     case 'one': {
       const store = new RedisStore({ redis: clients.at(at(redis.port)), commandTimeoutMs });

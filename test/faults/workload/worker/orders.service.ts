@@ -4,13 +4,14 @@ import type * as library from 'nest-redis-lock';
 import type * as mysql from 'nest-redis-lock/mysql';
 import type * as postgres from 'nest-redis-lock/postgres';
 import type * as redis from 'nest-redis-lock/redis';
+import type * as zookeeper from 'nest-redis-lock/zookeeper';
 import type { Lease } from '../../../../lib/core/lease/lease.js';
 
 /**
  * `nest-redis-lock` with its stores, loaded from the source, a build, or a copy that was broken on purpose. Of the stores
  * only the family is there that was asked for.
  */
-export type Library = typeof library & typeof redis & typeof mysql & typeof postgres;
+export type Library = typeof library & typeof redis & typeof mysql & typeof postgres & typeof zookeeper;
 
 /** What a decorated method runs inside its lock. */
 export type Section = (lease: Lease) => Promise<void>;
