@@ -9,17 +9,24 @@ import {
   CLUSTER_FAILOVER_MISTAKES,
   SENTINEL_FAILOVER_MISTAKES,
 } from '../mistakes/table/failover.mistakes.js';
-import { QUORUM_MISTAKES } from '../mistakes/table/quorum.mistakes.js';
+import { QUORUM_MISTAKES, type QuorumMistake } from '../mistakes/table/quorum.mistakes.js';
+import {
+  ZOOKEEPER_SIMULATED_MISTAKES,
+  type ZooKeeperSimulatedMistake,
+} from '../mistakes/table/zookeeper-simulated.mistakes.js';
 import { DirectedStage } from './directed/directed-stage.js';
-import { SETTINGS } from './settings.js';
+import { SESSION_MS, SETTINGS } from './settings.js';
 import { startCluster } from './topology/cluster.js';
 import { Quorum } from './topology/quorum.js';
 import { startSentinel } from './topology/sentinel.js';
 import type { Topology } from './topology/topology.js';
+import { ZooKeeperTopology } from './topology/zookeeper.js';
 import type { ReplicasWanted } from './workload/worker-messages.js';
 
 /** Long enough for a schedule by hand, on a machine that is busy with other things. */
 const DIRECTED = { ...SETTINGS, watchdogMs: 1_500, commandTimeoutMs: 500 };
+/** A session, and time for the reply to a request that comes late. */
+const DIRECTED_SESSION = { ...SETTINGS, watchdogMs: SESSION_MS, commandTimeoutMs: 2_500 };
 const WORKERS = 2;
 /** How often it is played with a broken copy, on a machine that may stand still in the middle of it. */
 const TRIES = 3;
@@ -28,9 +35,13 @@ const TIMEOUT_MS = 400_000;
 const NODE_TIMEOUT_MS = 60_000;
 
 const ON_CLUSTER = [...CLUSTER_MISTAKES, ...CLUSTER_FAILOVER_MISTAKES];
-const ON_QUORUM = QUORUM_MISTAKES.flatMap(({ laboratory, ...mistake }): LaboratoryMistake[] =>
-  laboratory ? [{ ...mistake, laboratory }] : [],
-);
+const inLaboratory = ({
+  laboratory,
+  ...mistake
+}: QuorumMistake | ZooKeeperSimulatedMistake): LaboratoryMistake[] =>
+  laboratory ? [{ ...mistake, laboratory }] : [];
+const ON_QUORUM = QUORUM_MISTAKES.flatMap(inLaboratory);
+const ON_ZOOKEEPER = ZOOKEEPER_SIMULATED_MISTAKES.flatMap(inLaboratory);
 
 interface Outcome {
   readonly violations: readonly Violation[];
@@ -45,7 +56,8 @@ const playOnce = async (
   { laboratory }: LaboratoryMistake,
   name: string,
 ): Promise<Outcome> => {
-  const stage = new DirectedStage(topology, name, DIRECTED);
+  const settings = topology.fitness.shape === 'zookeeper' ? DIRECTED_SESSION : DIRECTED;
+  const stage = new DirectedStage(topology, name, settings);
   await laboratory.play(stage);
   const { events, violations } = await stage.verdict();
   return { violations, timeline: timelineOf(inOrder(events), violations) };
@@ -99,15 +111,26 @@ const onSentinel = async (): Promise<void> => {
   await playAll(sentinel, SENTINEL_FAILOVER_MISTAKES);
 };
 
+const onZooKeeper = async (): Promise<void> => {
+  await using zookeeper = await ZooKeeperTopology.start({
+    name: 'zookeeper',
+    workers: WORKERS,
+    settings: DIRECTED_SESSION,
+  });
+  await playAll(zookeeper, ON_ZOOKEEPER);
+};
+
 beforeAll(async () => {
   await Promise.all([
     onQuorum().then(() => onCluster(REPLICATED_MISTAKES, { min: 1, timeoutMs: 400 })),
     onCluster(ON_CLUSTER).then(onSentinel),
   ]);
+  await onZooKeeper();
 }, TIMEOUT_MS);
 
 describe.each([
   ['in a quorum', ON_QUORUM],
+  ['in ZooKeeper', ON_ZOOKEEPER],
   ['in a cluster', ON_CLUSTER],
   ['behind Sentinel', SENTINEL_FAILOVER_MISTAKES],
   ['where replicas are waited for', REPLICATED_MISTAKES],

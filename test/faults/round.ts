@@ -56,7 +56,7 @@ const LOADS: Readonly<Record<Shape, Partial<Load> & Pick<Load, 'crowd' | 'kinds'
   cluster: { crowd: 6, kinds: ALL_KINDS, keepers: 3 },
   database: { crowd: 4, kinds: ['permit'], keepers: 2 },
   // Some locks are kept until after the session has ended.
-  zookeeper: { crowd: 4, kinds: ['read-write'], keepers: 2, keptForMs: 1.5 * SESSION_MS, minimum: false },
+  zookeeper: { crowd: 4, kinds: ['read-write'], keepers: 4, keptForMs: 2 * SESSION_MS, minimum: false },
 };
 
 /** Which process each owner of holds belongs to. */

@@ -139,7 +139,7 @@ const fromLeader = fault<Dose & { readonly seats: readonly number[] }>({
 });
 
 /** So long that the server has ended the session, and not much longer. */
-const BEYOND = [SESSION_MS + 300, SESSION_MS + 1_500] as const;
+const BEYOND = [SESSION_MS + 300, SESSION_MS + 2_500] as const;
 
 const troubled = ({ scribe }: Topology, seats: readonly Seat[], what: string, forMs: number): void => {
   for (const { life } of seats.filter(({ isTaken }) => isTaken))

@@ -34,6 +34,8 @@ export const APPLIED: readonly Applied[] = [
   { rule: 'limit', on: WITH_PERMITS, needs: ['believes'] },
   // How long they wait, and what for.
   { rule: 'waiting', on: EVERYWHERE, needs: ['call', 'refused', 'request', 'reply'] },
+  // Elsewhere promptness, or nothing but the leases, says it.
+  { rule: 'waiters', on: ['zookeeper'], needs: ['call', 'refused', 'believes'] },
   { rule: 'semaphore', on: ALL_KINDS, needs: ['uses', 'used'] },
   { rule: 'latch', on: ALL_KINDS, needs: ['uses', 'used'] },
   // What is left, and whether all is well again.

@@ -11,6 +11,7 @@ import { availability } from './availability.rule.js';
 import { withForced } from './forced-open.js';
 import { withoutLostObjects } from './lost-objects.js';
 import { recovery, type Calm } from './recovery.rule.js';
+import { waiters } from './waiters.rule.js';
 
 export interface Circumstances {
   readonly shape: Shape;
@@ -39,6 +40,7 @@ export const judge = (
   const found = [
     ...violationsIn(events, { ...LAB_EXPECTATIONS, provisionalLeaseMs: watchdogMs / 3 }),
     ...ghosts(past, processOf),
+    ...waiters(past),
     ...(calm ? recovery(past, calm) : []),
     ...(isQuiet ? availability(past) : []),
   ];

@@ -1,3 +1,5 @@
+import { anotherConnection, lateReply, lostReply, serverCutOff } from '../../faults/directed/on-zookeeper.js';
+import type { InLaboratory } from '../mistake.js';
 import type { Edit } from '../source/edit.js';
 
 /** A deliberate mistake in the store on ZooKeeper, which its simulation shows. */
@@ -6,6 +8,8 @@ export interface ZooKeeperSimulatedMistake {
   readonly edits: readonly Edit[];
   /** Rules of the witness, one of which has to see it. */
   readonly rules: readonly string[];
+  /** How it is played on real servers, too. */
+  readonly laboratory?: InLaboratory;
 }
 
 const IN_ORDER = ['exclusion', 'tokens', 'writes'];
@@ -22,11 +26,13 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
       },
     ],
     rules: IN_ORDER,
+    laboratory: { rules: ['exclusion'], play: lateReply },
   },
   {
     name: 'the whole time-out of a session is counted on',
     edits: [{ in: 'Life.validUntil', find: '* (1 - MARGIN_PART)', replace: '' }],
     rules: IN_ORDER,
+    laboratory: { rules: ['exclusion'], play: serverCutOff },
   },
   {
     name: 'a create whose reply was lost is forgotten',
@@ -38,6 +44,7 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
       },
     ],
     rules: ['leftovers', ...NEVER],
+    laboratory: { rules: ['leftovers'], play: lostReply },
   },
   {
     name: 'an undo looks for the nodes of its owner without a sync',
@@ -104,6 +111,7 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
       },
     ],
     rules: NEVER,
+    laboratory: { rules: ['waiters'], play: anotherConnection },
   },
   {
     name: 'a waiter takes its turn when any earlier node goes',

@@ -12,6 +12,8 @@ const MAJORITY = 2;
 const SERVES_WITHIN_MS = 60_000;
 /** Silent servers are given up after a second: five ticks. That is less than the margin of a session. */
 const TICKS = { tickTimeMs: 200, settings: { syncLimit: 5 } };
+/** Servers that have no leader ask the others each second at least. By default they do so each minute in the end. */
+const ELECTIONS = { 'zookeeper.fastleader.maxNotificationInterval': 1_000 };
 
 /** The lines of `dump` with a session, and with a node that ends with one. */
 const SESSION = /^\t0x[\da-f]+$/gm;
@@ -31,7 +33,7 @@ export class Ensemble implements KeptHolds, AsyncDisposable {
     try {
       const ensemble = await ZooKeeperEnsemble.start((id) => ({
         ...TICKS,
-        properties: network.propertiesOf(id - 1),
+        properties: { ...ELECTIONS, ...network.propertiesOf(id - 1) },
       }));
       return new Ensemble(ensemble, network);
     } catch (error) {

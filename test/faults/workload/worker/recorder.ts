@@ -10,6 +10,8 @@ export type OwnEvent = Own<EventType>;
 
 /** Renewals that move the end by less than this are not worth a line. */
 const MOVED_MS = 1;
+/** How often the end of a lease is read again, on a machine that is too busy. */
+const READINGS = 5;
 /** A step that took so much longer than the work in it waited for a processor. */
 const UNSERVED_MS = 1;
 
@@ -159,9 +161,18 @@ export class Recorder {
     for (const open of this.open) this.believe(open);
   }
 
+  /** How long a lease lasts, and at which moment. The process may have no processor between both readings. */
+  private left(lease: Lease): { leftMs: number; at: number } {
+    for (let tries = 1; ; tries++) {
+      const at = this.clocks.now();
+      const leftMs = lease.remainingMs();
+      if (this.clocks.now() - at <= MOVED_MS || tries === READINGS) return { leftMs, at };
+    }
+  }
+
   private believe({ id, lease, believed }: OpenLease): void {
-    const leftMs = lease.remainingMs();
-    const until = Math.round((this.clocks.now() + leftMs) * 1_000) / 1_000;
+    const { leftMs, at } = this.left(lease);
+    const until = Math.round((at + leftMs) * 1_000) / 1_000;
     for (const { finalKey: key } of lease.parts) {
       const before = believed.get(key);
       if (leftMs === 0 ? believed.size > 0 : before !== undefined && Math.abs(until - before) < MOVED_MS)

@@ -1,0 +1,41 @@
+import type { Call, Past } from '../../checker/past.js';
+import { ms } from '../../checker/rules/rule.js';
+import { common, lengthOf } from '../../checker/spans.js';
+import type { Violation } from '../../checker/violation.js';
+import { SESSION_MS } from '../settings.js';
+
+/** For how long no caller has had a key before a call gives up that waits for it. */
+const FREE_MS = 1_500;
+/** A busy machine is never calm for as long as that. */
+const CALM_PART = 0.7;
+/** What a process had that was killed ends with its session. */
+const AFTER_CRASH_MS = SESSION_MS + 1_000;
+
+/**
+ * A call that waits gets a lock that is free. It says nothing of a time in which a process was in trouble, or killed: then
+ * the servers may keep what no caller has.
+ */
+export function* waiters(past: Past): Generator<Violation> {
+  const processes = [...new Set([...past.calls.values()].map(({ requested }) => requested.process))];
+  const wasCalm = (from: number, to: number): boolean =>
+    processes.every(
+      (process) =>
+        lengthOf(past.calm(process, { from, to })) >= CALM_PART * (to - from) &&
+        (past.crashedAt(process) > to || past.crashedAt(process) < from - AFTER_CRASH_MS),
+    );
+  for (const { requested, refused, aborted } of gaveUp(past)) {
+    const [from, to] = [refused!.at - FREE_MS, refused!.at];
+    const [key] = requested.keys;
+    const beliefs = past.beliefs.get(key!) ?? [];
+    if (aborted !== undefined || requested.at > from || !wasCalm(from, to)) continue;
+    if (beliefs.some((belief) => common(belief, { from, to }))) continue;
+    const text = `${requested.call} (${requested.process}) waited for "${key}", which no caller had for ${ms(FREE_MS)}`;
+    yield { rule: 'waiters', at: to, text };
+  }
+}
+
+/** Calls for one key that found it taken until the end. */
+const gaveUp = (past: Past): Call[] =>
+  [...past.calls.values()].filter(
+    ({ requested, refused }) => requested.keys.length === 1 && refused?.error?.code === 'LOCK_TAKEN',
+  );
