@@ -43,11 +43,16 @@ export const crowdTask = (random: Random, keys: Keys): Task => {
 
 const LONG_KEYS = 4;
 
-/** Keeps a lock that many want. A server may fail meanwhile. */
+/** Keeps a lock that many want, and then begins a section in it. A server may fail meanwhile. */
 export const longTask = (random: Random, keptForMs: number): Task => {
   const key = `long-${random.whole(1, LONG_KEYS)}`;
   const pauseMs = random.whole(200, keptForMs);
-  return { style: 'withLock', keys: [key], waitMs: 2_000, steps: [{ do: 'write', key, pauseMs }] };
+  return {
+    style: 'withLock',
+    keys: [key],
+    waitMs: 2_000,
+    steps: [{ do: 'write', key, pauseMs }, { do: 'run' }],
+  };
 };
 
 /** Two that differ, in the order in which everybody takes them. */
