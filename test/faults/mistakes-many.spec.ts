@@ -11,6 +11,7 @@ import {
 } from '../mistakes/table/failover.mistakes.js';
 import { QUORUM_MISTAKES, type QuorumMistake } from '../mistakes/table/quorum.mistakes.js';
 import {
+  ZOOKEEPER_MISTAKES,
   ZOOKEEPER_SIMULATED_MISTAKES,
   type ZooKeeperSimulatedMistake,
 } from '../mistakes/table/zookeeper-simulated.mistakes.js';
@@ -41,7 +42,7 @@ const inLaboratory = ({
 }: QuorumMistake | ZooKeeperSimulatedMistake): LaboratoryMistake[] =>
   laboratory ? [{ ...mistake, laboratory }] : [];
 const ON_QUORUM = QUORUM_MISTAKES.flatMap(inLaboratory);
-const ON_ZOOKEEPER = ZOOKEEPER_SIMULATED_MISTAKES.flatMap(inLaboratory);
+const ON_ZOOKEEPER = [...ZOOKEEPER_SIMULATED_MISTAKES, ...ZOOKEEPER_MISTAKES].flatMap(inLaboratory);
 
 interface Outcome {
   readonly violations: readonly Violation[];

@@ -13,19 +13,15 @@ import {
   getChildren,
   getData,
   remove,
-  setData,
   sync,
   type Acl,
   type ZkRequest,
 } from './requests.js';
+import type { HeldNodes } from './held-nodes.js';
 import { CODE, hasCode } from './zk-failure.js';
-import type { RequestTerms, ZkSession } from './zk-session.js';
+import { closed, type RequestTerms, type ZkSession } from './zk-session.js';
 import type { ZkChange } from './zk-watches.js';
 
-/** How long a hold lasts before its node is watched, in ms. Most locks are released sooner. */
-const WATCH_AFTER_MS = 200;
-/** What Curator writes into the node of a holder that is asked to release. */
-const REVOKE = Buffer.from('__REVOKE__');
 /** How long a request may be under way between two servers, in ms: `syncLimit` ticks, 10 s as ZooKeeper is delivered. */
 const UNDERWAY_MS = 60_000;
 /** Pause in ms after a failure, before a waiter looks again. */
@@ -40,10 +36,7 @@ export interface NodeLocksHost {
   readonly places: Places;
   readonly parents: NodeParents;
   readonly acls: readonly Acl[];
-  /** The node of a hold was deleted by another client, or may have been. */
-  atRisk(place: Place): void;
-  /** Another client asks the holder to release. */
-  revocationRequested(place: Place): void;
+  readonly heldNodes: HeldNodes;
   /** A grant has this fencing token. */
   gaveToken(token: number): void;
 }
@@ -98,6 +91,8 @@ export class NodeLocks {
         });
         const queue = new NodeQueue(children);
         if (queue.stranger !== undefined) throw inAnotherLock(place, queue.stranger);
+        // A lock may have come while the path was created, and has seen no permits then.
+        if (tries > 1 && place.permits !== undefined) await parents.checkParent(path, until);
         return await this.settle(place, queue, until);
       } catch (failure) {
         if (!hasCode(failure, CODE.noNode) || place.node !== undefined || tries === CREATE_TRIES)
@@ -158,7 +153,10 @@ export class NodeLocks {
   /** Deletes what the owner of a place may have. */
   private async deleteAll(place: Place, terms: RequestTerms, sent?: () => void): Promise<boolean> {
     const names = await this.namesOf(place, terms);
-    const deletions = names.map((name) => this.delete(`${place.path}/${name}`, terms));
+    // A claim that waits for a permit has one node after the other.
+    const successor = this.host.places.of(place.path, place.owner);
+    const own = names.filter((name) => successor === place || name !== successor?.node);
+    const deletions = own.map((name) => this.delete(`${place.path}/${name}`, terms));
     sent?.();
     return (await Promise.all(deletions)).includes(true);
   }
@@ -168,7 +166,8 @@ export class NodeLocks {
     return this.ifThere(remove(nodePath), terms);
   }
 
-  private async ifThere(request: ZkRequest<void>, terms: RequestTerms): Promise<boolean> {
+  /** Sends a request about a node. Resolves with whether it was there. */
+  async ifThere(request: ZkRequest<void>, terms: RequestTerms): Promise<boolean> {
     try {
       await this.host.session.request(request, terms);
       return true;
@@ -178,17 +177,13 @@ export class NodeLocks {
     }
   }
 
-  /** Asks the holder with this node to release. Resolves with whether it was there. */
-  revoke(nodePath: string, terms: RequestTerms): Promise<boolean> {
-    return this.ifThere(setData(nodePath, REVOKE), terms);
-  }
-
   /** Grants a claim: from now on an end by another client is noticed. */
   hold(place: Place): Grant {
-    const { runtime, session } = this.host;
+    const { session, heldNodes } = this.host;
+    // The end of the session may be under way.
+    if (session.isClosed) throw closed();
     place.state = 'held';
-    const timer = runtime.setTimer(() => this.watchHold(place), WATCH_AFTER_MS, true);
-    place.watches(() => runtime.clearTimer(timer));
+    heldNodes.begin(place);
     const grant = { status: 'granted', validForMs: session.grantedMs, session: place.session! } as const;
     if (!place.isFenced) return grant;
     this.host.gaveToken(place.created);
@@ -200,7 +195,7 @@ export class NodeLocks {
    * with false when the writer was gone.
    */
   async downgrade(place: Place, until: number): Promise<boolean> {
-    const { session, acls } = this.host;
+    const { session, acls, heldNodes } = this.host;
     const { path, nodePath, readerNode, session: within } = place;
     // Without a reply, the node of the reader may be there.
     place.mayHaveMore = true;
@@ -211,7 +206,10 @@ export class NodeLocks {
       if (!hasCode(failure, CODE.nodeExists)) throw failure;
       wasReader = true;
     }
+    // A request to release stands in the node that goes.
+    const reading = session.request(getData(nodePath), { within, until }).catch(() => undefined);
     const wasWriter = await this.delete(nodePath, { within, until });
+    heldNodes.hasRead(place, await reading);
     if (wasWriter || wasReader) return this.becomesReader(place);
     // Another client has ended the writer, and others may have had their turn since.
     await this.leave(place, until);
@@ -296,6 +294,7 @@ export class NodeLocks {
   }
 
   private turnOf(place: Place): void {
+    if (this.host.session.isClosed) return;
     if (place.onTurn) place.onTurn();
     else place.entry!.notify(this.hold(place));
   }
@@ -322,32 +321,6 @@ export class NodeLocks {
   /** Resolves after the pause between two tries. */
   pause(): Promise<void> {
     return new Promise((resolve) => void this.host.runtime.setTimer(resolve, RETRY_MS, true));
-  }
-
-  /** Watches the node of a hold. It tells of a failure by the next change of the connection. */
-  private watchHold(place: Place): void {
-    const { session } = this.host;
-    const { nodePath } = place;
-    const changed = (change: ZkChange): void => {
-      if (change === 'deleted') this.wasDeleted(place, nodePath);
-      else this.watchHold(place);
-    };
-    place.watches(session.watches.add('data', nodePath, changed));
-    session.request(getData(nodePath, true), { within: place.session }).then(
-      (data) => {
-        if (data.equals(REVOKE)) this.host.revocationRequested(place);
-      },
-      (failure: unknown) => {
-        if (hasCode(failure, CODE.noNode)) this.wasDeleted(place, nodePath);
-      },
-    );
-  }
-
-  /** Another client has deleted the node of a hold; or this one did, for a downgrade. */
-  private wasDeleted(place: Place, nodePath: string): void {
-    if (place.state !== 'held' || place.nodePath !== nodePath) return;
-    if (!place.mayHaveMore) this.host.places.remove(place);
-    this.host.atRisk(place);
   }
 }
 

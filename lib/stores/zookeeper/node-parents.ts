@@ -34,6 +34,11 @@ export class NodeParents {
     }
   }
 
+  /** @throws {StoreFailure} when the node that contains a path is in use as a lock */
+  checkParent(path: string, until: number): Promise<void> {
+    return this.checkNoLock(ancestorsOf(path).at(-1)!, path, until);
+  }
+
   /** Deletes those that are empty. Resolves with false: none of them was a hold. */
   async remove(paths: readonly string[], until: number): Promise<false> {
     const deletions = paths.map((path) => this.session.request(remove(path), { until }));

@@ -100,9 +100,9 @@ export class Places {
     if (this.places.get(name) === place) this.places.delete(name);
   }
 
-  /** Whether a node of this process holds a lock, or may do so. */
+  /** Whether a node of this process holds a lock. */
   get holdLocks(): boolean {
-    return [...this.places.values()].some(({ state }) => state !== 'queued' && state !== 'first');
+    return [...this.places.values()].some(({ state }) => state === 'held');
   }
 
   /** Its node is about to be requested in a session, and ends with that. */

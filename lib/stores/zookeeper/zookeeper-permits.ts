@@ -139,7 +139,7 @@ export class ZookeeperPermits extends ZookeeperKind {
         await locks.pause();
       }
     }
-    if ((lease.state as PlaceState) === 'held') entry.notify(locks.hold(lease));
+    if ((lease.state as PlaceState) === 'held' && !session.isClosed) entry.notify(locks.hold(lease));
   }
 }
 

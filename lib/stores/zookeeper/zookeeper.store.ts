@@ -9,6 +9,7 @@ import type { StoreHost } from '../../core/seam/store-host.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { checkFunction, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
+import { HeldNodes, revocationOf } from './held-nodes.js';
 import { LockPaths } from './lock-path.js';
 import { NodeLocks } from './node-locks.js';
 import { NodeParents } from './node-parents.js';
@@ -126,11 +127,15 @@ export class ZooKeeperStore implements LockStore {
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;
     this.session = session;
     this.parents = new NodeParents(session, acls, paths.mayNest);
-    this.locks = new NodeLocks({
-      ...{ runtime, session, places, acls },
-      parents: this.parents,
+    const heldNodes = new HeldNodes({
+      ...{ runtime, session },
+      remove: (place) => places.remove(place),
       atRisk: ({ finalKey }) => hosts.atRisk(finalKey),
       revocationRequested: ({ finalKey, owner }) => hosts.revocationRequested(finalKey, owner),
+    });
+    this.locks = new NodeLocks({
+      ...{ runtime, session, places, acls, heldNodes },
+      parents: this.parents,
       gaveToken: (token) => this.gaveToken(token),
     });
     const { locks } = this;
@@ -201,7 +206,7 @@ export class ZooKeeperStore implements LockStore {
     return this.atHolders(path, ({ path: of, holders }, until) => {
       if (of !== path)
         throw new StoreFailure(NOT_REVOCABLE, 'not-executed', { keyOnly: true, claimOnly: true });
-      return holders.map(({ name }) => this.locks.revoke(`${of}/${name}`, { until }));
+      return holders.map(({ name }) => this.locks.ifThere(revocationOf(`${of}/${name}`), { until }));
     });
   }
 

@@ -395,6 +395,16 @@ function describeSeveralPermits(context: ContractContext): void {
   };
 
   describe('several permits', () => {
+    it('and a lock that are requested for a new key at once are not both granted', async () => {
+      const [a, b] = await connectAll(2);
+      for (let i = 0; i < 20; i += 1) {
+        const key = newKey();
+        const replies = await Promise.allSettled([acquire(a!, writeFor(key)), acquire(b!, permitFor(key))]);
+        const granted = replies.filter((one) => one.status === 'fulfilled' && one.value.status === 'granted');
+        expect(granted.length).toBeLessThanOrEqual(1);
+      }
+    });
+
     it('are granted to as many owners as there are, of any process, and to no more', async () => {
       const stores = await connectAll(3);
       const key = newKey();

@@ -7,8 +7,8 @@ import type { Seat } from '../topology/seat.js';
 import type { DirectedStage } from './directed-stage.js';
 import { holder, KEY } from './tasks.js';
 
-/** A ping, as every client of ZooKeeper sends it. */
-const PING = Buffer.from([0, 0, 0, 8, 0xff, 0xff, 0xff, 0xfe, 0, 0, 0, 11]);
+/** A beat of a session: a sync, or a read in its place, with the path of the root. */
+const BEATS = [9, 4].map((op) => Buffer.from([0, 0, 0, op, 0, 0, 0, 1, 0x2f]));
 const HAMPERED_MS = 12_000;
 
 const ensembleOf = ({ topology }: DirectedStage): Ensemble => {
@@ -16,12 +16,12 @@ const ensembleOf = ({ topology }: DirectedStage): Ensemble => {
   return topology.ensemble;
 };
 
-/** Resolves when the next ping of the worker has its reply. */
-const pinged = (seat: Seat): Promise<void> =>
+/** Resolves when the next beat of the worker has its reply. */
+const hasBeaten = (seat: Seat): Promise<void> =>
   new Promise((resolve) => {
     let from: ProxyConnection | undefined;
     const stop = seat.link.onData((connection, direction, chunk) => {
-      if (direction === 'toServer' && chunk.includes(PING)) from = connection;
+      if (direction === 'toServer' && BEATS.some((beat) => chunk.includes(beat))) from = connection;
       if (direction === 'toServer' || connection !== from) return;
       stop();
       resolve();
@@ -56,8 +56,8 @@ export const lateReply = async (stage: DirectedStage): Promise<void> => {
   stage.start(one, holder('A'));
   await one.notified('A has it');
   stage.start(two, holder('B', { waitMs: 10_000 }));
-  // A ping without a reply would end the connection earlier.
-  await pinged(one);
+  // A beat without a reply would end the connection earlier.
+  await hasBeaten(one);
   one.link.refuse();
   let late: ProxyConnection | undefined;
   const requested = stage.requesting(one, 'acquire', (connection) => {
@@ -72,7 +72,7 @@ export const lateReply = async (stage: DirectedStage): Promise<void> => {
   await bothEnd(stage);
 };
 
-/** The server of a holder still answers pings, though it is cut off and the leader ends the session. */
+/** The server of a holder still answers reads, though it is cut off and the leader ends the session. */
 export const serverCutOff = async (stage: DirectedStage): Promise<void> => {
   const { one, two } = stage;
   const ensemble = ensembleOf(stage);
@@ -84,8 +84,8 @@ export const serverCutOff = async (stage: DirectedStage): Promise<void> => {
   stage.start(one, holder('A'));
   await one.notified('A has it');
   stage.start(two, holder('B', { waitMs: 10_000 }));
-  await pinged(one);
-  // The next ping is sent 900 ms after this one. Then the server is cut off, and has not noticed it.
+  await hasBeaten(one);
+  // The next beat is sent 900 ms after this one. Then the server is cut off, and has not noticed it.
   await sleep(300);
   ensemble.isolate(follower!);
   await bothEnd(stage);
@@ -102,7 +102,7 @@ export const anotherConnection = async (stage: DirectedStage): Promise<void> => 
   await until(async () => (await ensemble.watches()) > 1, { what: 'the waiting worker watches' });
   stage.hampered(two, 1_000);
   two.link.cut();
-  await pinged(two);
+  await hasBeaten(two);
   one.go('A ends');
   await stage.done();
 };
@@ -117,4 +117,41 @@ export const lostReply = async (stage: DirectedStage): Promise<void> => {
   stage.start(one, task);
   await requested;
   await stage.done();
+};
+
+/** Time for a sync and a list on a server, and for a message between two, in ms. */
+const UNDONE_MS = 80;
+const BACK_MS = 30;
+
+/**
+ * A follower is cut off with a create that it passes on. Its client undoes that on the leader, and comes back to the
+ * follower. Then the leader gets the create, and hears that the session is back.
+ */
+export const createUnderWay = async (stage: DirectedStage): Promise<void> => {
+  const { one } = stage;
+  const ensemble = ensembleOf(stage);
+  const task = { style: 'withLock', keys: [KEY], waitMs: 200, steps: [] } as const;
+  const servers = await ensemble.leaderFirst();
+  const [leader, follower, other] = servers.map((number) => one.linksTo([number]));
+  stage.hampered(one, 5_000);
+  await stage.perform(one, task);
+  for (const link of [leader!, other!]) {
+    link.refuse();
+    link.cut();
+  }
+  await until(() => follower!.connections.length > 0);
+  await stage.perform(one, { ...task, waitMs: 1_000 });
+  ensemble.isolate(servers[1]!);
+  await stage.perform(one, task);
+  follower!.refuse();
+  follower!.cut();
+  await leader!.restore();
+  await until(() => leader!.connections.length > 0);
+  await sleep(UNDONE_MS);
+  leader!.refuse();
+  leader!.cut();
+  await follower!.restore();
+  await until(() => follower!.connections.length > 0);
+  await sleep(BACK_MS);
+  await ensemble.served();
 };

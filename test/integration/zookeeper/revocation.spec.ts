@@ -43,6 +43,40 @@ describe('a holder in ZooKeeper that another client asks to release', () => {
     await lab.nothingLeft(holder, asker);
   });
 
+  it('hears of it when it becomes a reader meanwhile', async () => {
+    const [holder, asker] = [lab.open(), lab.open()];
+    const key = newKey();
+    const lease = await holder.locks.acquire(key, { mode: 'write' });
+    const heard = heardBy(lease);
+    expect(await asker.locks.revoke(key)).toBe(true);
+    await lease.downgrade();
+    await isHeard(heard);
+    expect(await lease.release()).toBe('released');
+  });
+
+  it('hears of it when the connection is lost as its node is looked at, and later replies were seen', async () => {
+    const proxy = await lab.proxy();
+    const holder = lab.open({ watchdogMs: LONG_MS }, { connect: proxy.address });
+    const asker = lab.open();
+    const key = newKey();
+    const lease = await holder.locks.acquire(key);
+    const heard = heardBy(lease);
+    expect(await asker.locks.revoke(key)).toBe(true);
+    const [node] = await lab.nodes(key);
+    const cut = new Promise<void>((resolve) => {
+      const stop = proxy.onData((_, direction, chunk) => {
+        if (direction !== 'toServer' || !chunk.includes(node!)) return;
+        stop();
+        proxy.cut();
+        resolve();
+      });
+    });
+    await holder.locks.inspect(newKey());
+    await cut;
+    await isHeard(heard);
+    expect(await lease.release()).toBe('released');
+  });
+
   it('is each reader, and no caller that waits', async () => {
     const [one, two, waiting, asker] = [lab.open(), lab.open(), lab.open(), lab.open()];
     const key = newKey();

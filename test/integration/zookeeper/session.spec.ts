@@ -14,6 +14,14 @@ const OPTIONS = { watchdogMs: SESSION_MS, commandTimeoutMs: 1_000 };
 /** A session that no pause of a test ends. */
 const LONG_MS = 60_000;
 
+/** A clock that jumps, as that of a process that has stood still. */
+const sleepy = () => {
+  const system = systemRuntime();
+  let sleptMs = 0;
+  const sleep = (ms: number): void => void (sleptMs += ms);
+  return { sleep, runtime: { ...system, now: () => system.now() + sleptMs } };
+};
+
 describe('when the connection to ZooKeeper is lost', () => {
   let lab: ZooKeeperLab;
   beforeAll(async () => {
@@ -53,6 +61,32 @@ describe('when the connection to ZooKeeper is lost', () => {
     expect(await lab.nodes(key)).toEqual([node]);
     expect(await lease.release()).toBe('released');
     await lab.nothingLeft(cutOff, other);
+  });
+
+  it('when a call requests a new key after a pause for most of the session: it waits on, and the key lives', async () => {
+    const proxy = await lab.proxy();
+    const { runtime, sleep } = sleepy();
+    // Longer than the sleep.
+    const commandTimeoutMs = 8_000;
+    const sleeper = lab.open({ watchdogMs: 9_000 }, { connect: proxy.address, commandTimeoutMs, runtime });
+    const other = lab.open();
+    await Promise.all([sleeper.manager.open(), other.manager.open()]);
+    const key = newKey();
+    // Longer than the session counts, shorter than the server keeps it. The connection stays open.
+    proxy.refuse();
+    sleep(6_500);
+    const waiting = sleeper.locks.acquire(key, WAIT);
+    // The reply comes to a request that was sent after the validity of the session.
+    await until(() => proxy.connections.length === 0, { what: 'the sleeper drops its connection' });
+    const first = await other.locks.acquire(key, WAIT);
+    await proxy.restore();
+    await until(async () => (await lab.nodes(key)).length === 2, { what: 'the sleeper has a node' });
+    // Behind the list in which its claim looks, and the watch of the node before it: it is told of its turn.
+    for (let i = 0; i < 2; i += 1) await sleeper.locks.ping();
+    await first.release();
+    await (await waiting).release();
+    await (await other.locks.acquire(key, WAIT)).release();
+    await lab.nothingLeft(sleeper, other);
   });
 
   it('while a lock is held, for longer than the session: it is lost before another process has it', async () => {

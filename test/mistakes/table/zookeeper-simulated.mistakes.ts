@@ -32,7 +32,6 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     name: 'the whole time-out of a session is counted on',
     edits: [{ in: 'Life.validUntil', find: '* (1 - MARGIN_PART)', replace: '' }],
     rules: IN_ORDER,
-    laboratory: { rules: ['exclusion'], play: serverCutOff },
   },
   {
     name: 'a create whose reply was lost is forgotten',
@@ -192,5 +191,26 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     name: 'a release leaves the turn of its claim',
     edits: [{ in: 'ZookeeperPermits.leave', find: 'this.leavePlace(turn, until)', replace: 'undefined' }],
     rules: ['leftovers', ...NEVER],
+  },
+];
+
+/** Mistakes that real servers show. */
+export const ZOOKEEPER_MISTAKES: readonly ZooKeeperSimulatedMistake[] = [
+  {
+    name: 'replies count that a server gives without the leader',
+    edits: [
+      {
+        in: 'ZkConnection.exchange',
+        find: 'isLocal ? undefined : host.runtime.now()',
+        replace: 'host.runtime.now()',
+      },
+      {
+        in: 'ZkSession.keepAlive',
+        find: "sync('/')",
+        replace: "{ ...sync('/'), op: 4, write: (to) => void to.text('/').bool(false) }",
+      },
+    ],
+    rules: [],
+    laboratory: { rules: ['exclusion'], play: serverCutOff },
   },
 ];

@@ -10,8 +10,8 @@ const SIZE = 3;
 const MAJORITY = 2;
 /** An election takes a second, on a busy machine several. */
 const SERVES_WITHIN_MS = 60_000;
-/** Silent servers are given up after a second: five ticks. That is less than the margin of a session. */
-const TICKS = { tickTimeMs: 200, settings: { syncLimit: 5 } };
+/** Silent servers are given up after 15 ticks. That is longer than the margin of a session, as operators may set it. */
+const TICKS = { tickTimeMs: 200, settings: { syncLimit: 15 } };
 /** Servers that have no leader ask the others each second at least. By default they do so each minute in the end. */
 const ELECTIONS = { 'zookeeper.fastleader.maxNotificationInterval': 1_000 };
 
