@@ -76,7 +76,7 @@ export const stores: Workload = {
     'on a disk here. PostgreSQL, MariaDB and ZooKeeper wait for one, and all three servers of an ensemble for the same one. ' +
     'Each store has its defaults, except that callers wait without an end.',
   doesNotShow:
-    'A network, or servers on machines of their own: here two CPUs and one disk carry all servers and clients, and only one store is busy ' +
+    'A network, or servers on machines of their own. All servers and clients share the CPUs and a disk, and one store is busy ' +
     'at a time. What happens to a lock when a server dies, and what callers of one key wait for.',
   charts: [
     {

@@ -64,7 +64,7 @@ export const zookeeperHot = ({ id, title, shows, start }: ZooKeeperPlace): Workl
   shows:
     `How long a key stays free between a holder and a waiter in another process, and how evenly and in which order callers get it. ` +
     `${shows} Each contender has ${PROCESSES} processes with a session each, which are spread over the servers. Curator has ` +
-    `${PROCESSES} JVMs, with a thread for each caller. Threads share one \`InterProcessMutex\`, as its documentation advises, so each ` +
+    `${PROCESSES} JVMs, with a thread for each caller. Threads share one \`InterProcessMutex\`, as in one service, so each ` +
     `change wakes all threads of a JVM. A section is in turn if all other callers had theirs since the last one of its caller. ` +
     'On a busy machine a caller may queue too late for that. Exclusion is checked in a file, and for Curator by the times of its ' +
     'sections, on one clock. The file also checks that tokens grow: the store grants in the order in which nodes were created.',
