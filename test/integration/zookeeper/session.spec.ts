@@ -351,6 +351,21 @@ describe('a store that closes', () => {
     await lab.nodesAre(key, 0);
   });
 
+  it('while a lock is granted: its session ends at once, and the call is rejected', async () => {
+    const proxy = await lab.proxy();
+    const closing = lab.open({ watchdogMs: LONG_MS }, { connect: proxy.address });
+    const key = newKey();
+    await closing.locks.withLock(key, () => undefined);
+    proxy.delay(200, ['toClient']);
+    const acquiring = closing.locks.acquire(key).catch((error: unknown) => error);
+    await lab.nodesAre(key, 1);
+    await closing.manager.close();
+    expect(await acquiring).toMatchObject({
+      code: expect.stringMatching(/LOCK_SHUTDOWN|LOCK_STORE_FAILED/) as string,
+    });
+    await lab.nodesAre(key, 0);
+  });
+
   it('after a forced unlock: its session ends at once, because it holds nothing', async () => {
     const [closing, other] = [lab.open({ watchdogMs: LONG_MS }), lab.open()];
     const key = newKey();

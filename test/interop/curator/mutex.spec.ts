@@ -1,10 +1,13 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { LockService } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import type { Curator } from '../../support/curator/curator.js';
-import { guardFolder } from '../../support/process-guard.js';
+import { guardFolder, guardProcess } from '../../support/process-guard.js';
 import { SCRATCH } from '../../support/scratch.js';
 import { LOAD_MS, roundsFor } from '../extent.js';
 import { counterIn, median, NodeContender, nodeCounts, overlapsOf } from './contest.js';
@@ -223,6 +226,29 @@ describe('an InterProcessMutex of Curator and an exclusive lock', () => {
     expect(tookMs).toBeGreaterThan(SESSION_MS / 2);
     expect(tookMs).toBeLessThan(SESSION_MS + EXPIRY_MS);
     expect(await lease.release()).toBe('released');
+  });
+
+  it('outlive a Node process that is killed: a waiter of Java has the lock when its session has expired', async () => {
+    const name = newName();
+    const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+    const child = spawn(
+      process.execPath,
+      [
+        ...['--import', path('../../support/typescript/register.mjs'), path('holder.process.ts')],
+        ...[sides.connect, name, String(SESSION_MS)],
+      ],
+      { stdio: ['ignore', 'pipe', 'inherit'] },
+    );
+    guardProcess(child);
+    await once(child.stdout, 'data');
+    const locked = java.send('lock', { name });
+    await java.asleep();
+    const killedAt = now();
+    child.kill('SIGKILL');
+    const tookMs = ((await locked) as number) - killedAt;
+    expect(tookMs).toBeGreaterThan(SESSION_MS / 2);
+    expect(tookMs).toBeLessThan(SESSION_MS + EXPIRY_MS);
+    await java.send('unlock', { name });
   });
 
   it('forced open by Node: a waiter of Java has the lock at once, and its former holder is not told', async () => {
