@@ -1,5 +1,4 @@
-import type { LockNode } from './lock-nodes.js';
-import type { NodeLocks } from './node-locks.js';
+import type { LockNode, NodeQueue } from './lock-nodes.js';
 import type { RequestTerms } from './zk-session.js';
 
 const LEASES = 'leases';
@@ -14,6 +13,11 @@ export const turnsIn = (path: string): string => `${path}/${TURNS}`;
 /** Whether a node in the path of a key is one of permits. */
 export const isOfPermits = (name: string): boolean => name === LEASES || name === TURNS;
 
+/** Lists the queue of a path. */
+interface Queues {
+  queueOf(path: string, terms?: RequestTerms): Promise<NodeQueue>;
+}
+
 /** The nodes of a key. */
 export interface KeyNodes {
   /** Where the nodes of the holders are. */
@@ -23,14 +27,14 @@ export interface KeyNodes {
 }
 
 /** Lists the nodes of a key, of a lock or of permits. */
-export const nodesOf = async (locks: NodeLocks, path: string, terms?: RequestTerms): Promise<KeyNodes> => {
+export const nodesOf = async (locks: Queues, path: string, terms?: RequestTerms): Promise<KeyNodes> => {
   const { stranger, holders, waiting } = await locks.queueOf(path, terms);
   if (stranger !== undefined && isOfPermits(stranger)) return permitsIn(locks, path, terms);
   return { path, holders, waiting };
 };
 
 /** Lists the nodes of permits. */
-export const permitsIn = async (locks: NodeLocks, path: string, terms?: RequestTerms): Promise<KeyNodes> => {
+export const permitsIn = async (locks: Queues, path: string, terms?: RequestTerms): Promise<KeyNodes> => {
   const leases = leasesIn(path);
   const lists = [locks.queueOf(leases, terms), locks.queueOf(turnsIn(path), terms)] as const;
   const [permits, turns] = await Promise.all(lists);
