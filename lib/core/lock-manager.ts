@@ -279,8 +279,8 @@ export class LockManager implements LeaseHost {
     return this.core.awaited(this.core.requests.request(key, 'revoking', () => revoke(finalKey)));
   }
 
-  onRevocationRequested({ parts }: Lease, listener: RevocationListener): () => void {
-    const stops = parts.map(({ hold }) => this.core.revocations.listen(hold, listener));
+  onRevocationRequested(lease: Lease, listener: RevocationListener): () => void {
+    const stops = lease.parts.map(({ hold }) => this.core.revocations.listen(hold, listener));
     return () => stops.forEach((stop) => stop());
   }
 
