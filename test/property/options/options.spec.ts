@@ -75,6 +75,16 @@ const isCopyable = (value: unknown): boolean => {
   }
 };
 
+/** Returns the keys that may be names of options. Each of those may be refused by its own name. */
+const optionsIn = (value: unknown): readonly string[] => {
+  try {
+    return Object.keys(value as object).filter((key) => /^[a-zA-Z]+$/.test(key));
+  } catch {
+    // It is no object, or cannot be read.
+    return [];
+  }
+};
+
 describe('the options as a whole', () => {
   it.each(titled(PLACES.filter(({ whole }) => whole)))('of %s are an object', async (_, place) => {
     await forAnyValue([undefined, {}, 5_000, 'k', () => 1, [1_000]], async (value) => {
@@ -82,7 +92,11 @@ describe('the options as a whole', () => {
       const outcome = await give(place, value);
       if (place.whole === 'optional' && (value === undefined || isEmptyObject(value)))
         expectAccepted(outcome, 'options');
-      else expectRefusal(outcome, `(options?|${Object.keys(place.needs ?? {}).join('|')})`);
+      else
+        expectRefusal(
+          outcome,
+          `(options?|${[...Object.keys(place.needs ?? {}), ...optionsIn(value)].join('|')})`,
+        );
     });
   });
 
