@@ -243,7 +243,7 @@ class LockService {
   /**
    * Asks the holders of a lock, in any process, to release it. Resolves with true when there was one. A holder is told
    * by the event `revocation-requested` and by `lease.onRevocationRequested`, and decides itself; its lock stays valid.
-   * Only ZooKeeper can ask: there it reaches holders that are revocable in Curator, too.
+   * ZooKeeper can ask, and so can the memory store in tests. In ZooKeeper, holders of Curator that are revocable hear it, too.
    *
    * @throws LockConfigurationError when the store cannot ask
    * @throws LockStoreError when the store fails, and for permits

@@ -186,7 +186,7 @@ export class Lease implements AsyncDisposable {
    * It is called once for each key, and at once if that came before. The lease stays valid, and its signal does not
    * abort: save your work, then release. Returns a function that removes the listener; the end of the lease does so, too.
    *
-   * @throws LockConfigurationError when the store cannot ask (only ZooKeeper can), and after the release
+   * @throws LockConfigurationError when the store cannot ask (ZooKeeper and the memory store can), and after the release
    * @throws LockLostError when the lease is lost
    *
    * @example lease.onRevocationRequested(({ key }) => batch.stopSoon(key));

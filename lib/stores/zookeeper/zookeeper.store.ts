@@ -66,7 +66,7 @@ const OPTION_NAMES: Readonly<Record<Exclude<keyof ZooKeeperStoreOptions, 'runtim
 /**
  * Keeps locks in ZooKeeper, in the layout of Curator's recipes: Java services with Curator take the same locks.
  *
- * It supports exclusive locks and read-write locks. They end with the session of their process. See
+ * It supports exclusive locks, read-write locks and permits. They end with the session of their process. See
  * docs/stores/zookeeper.md for its guarantees.
  *
  * @throws {LockConfigurationError} (from the constructor) when an option cannot be used

@@ -81,7 +81,7 @@ describe('when the connection to ZooKeeper is lost', () => {
     const first = await other.locks.acquire(key, WAIT);
     await proxy.restore();
     await until(async () => (await lab.nodes(key)).length === 2, { what: 'the sleeper has a node' });
-    // Behind the list in which its claim looks, and the watch of the node before it: it is told of its turn.
+    // The claim lists the nodes, then watches the one before it. The replies to both come before those to these pings.
     for (let i = 0; i < 2; i += 1) await sleeper.locks.ping();
     await first.release();
     await (await waiting).release();
