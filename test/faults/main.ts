@@ -7,7 +7,7 @@
 //
 // Two callers may believe in one lock only where README and docs/stores say so: after a promotion, until the longest lease
 // is over, and where replicas are waited for not even then; in a quorum, after the clock of a working server was set.
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { historyText, inOrder } from '../checker/history.js';
@@ -124,6 +124,7 @@ const run = async (options: Options): Promise<boolean> => {
   for await (const result of runLaboratory({ seed, kinds, rounds, goesOn, only: onlyOf(kinds, options) })) {
     console.log(lineOf(number, result, leftMs()));
     if (history !== undefined) {
+      mkdirSync(history, { recursive: true });
       const path = join(history, `${seed}-${number}.jsonl`);
       writeFileSync(path, historyText(inOrder(result.events)));
     }

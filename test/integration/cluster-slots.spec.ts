@@ -32,9 +32,11 @@ describe('a slot that moves to another server', { timeout: TEST_MS }, () => {
     const lease = await a.locks.acquire(newKey(), options);
     const waiting = b.locks.acquire(lease.key, { waitMs: PATIENCE_MS, ...options });
     await lab.waiting(a, lease.key, 1);
-    await lab.redis.move(holdName(lease.key));
+    const name = holdName(lease.key);
+    await lab.redis.move(name);
     // The old server of the slot ends the subscription. The store subscribes again on the new one.
-    await until(() => b.store.subscriptions > 0);
+    const server = await lab.redis.masterOf(name);
+    await until(async () => ((await server.cli('PUBSUB', 'SHARDCHANNELS')) as string[]).length > 0);
     expect(await lease.release()).toBe('released');
     await (await waiting).release();
   });

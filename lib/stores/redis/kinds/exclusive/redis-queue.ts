@@ -205,6 +205,8 @@ export class RedisQueue {
       const wereKept = batch.map(({ owner }) => this.queuedOwners.get(owner)?.wasKept ?? false);
       const read = (reply: unknown): readonly QueueEntryReply[] => readQueueKeep(reply, wereKept);
       const replies = await link.commands.run(KEEP, keys, args, read);
+      // The request may have been the first one to a server of a cluster: there is a connection to check with now.
+      if (epoch === undefined) this.subscriptions.open(batch[0]!);
       for (const [i, { status }] of replies.entries()) {
         const { owner } = batch[i]!;
         const queuedOwner = this.queuedOwners.get(owner);
