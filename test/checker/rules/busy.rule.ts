@@ -57,7 +57,10 @@ export const busy: Rule = function* (past, { clocksMs }): Generator<Violation> {
       oldQueues.some((one) => common(one, span)) ||
       call.requested.keys.some((key) => blocking(key).some((one) => common(one, span)));
     if (taken || othersHere(past, call, span) || !isProtected(past, call.requested.keys, span)) continue;
-    const text = `${call.requested.call} (${call.requested.process}) was told that the key is taken, but nobody had it`;
+    const { keys, call: name, process } = call.requested;
+    const ends = keys.flatMap((key) => blocking(key).map(({ to }) => to)).filter((to) => to <= span.from);
+    const since = ends.length > 0 ? `since ${Math.max(...ends)}` : 'before';
+    const text = `${name} (${process}) was told that ${keys.join(', ')} is taken, but nobody had it ${since}`;
     yield { rule: 'busy', at: call.end, text };
   }
 };
