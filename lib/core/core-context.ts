@@ -1,6 +1,7 @@
 import { EntryKeeper } from './acquire/entry-keeper.js';
 import type { LocalQueue } from './acquire/local-queue.js';
 import { LocalQueues } from './acquire/local-queues.js';
+import { SlowWaits } from './acquire/slow-waits.js';
 import type { Wait } from './acquire/wait.js';
 import { abortedError, shutdownError } from './errors/error-messages.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
@@ -18,6 +19,7 @@ import type { AppStart, StoreHost } from './seam/store-host.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { ServiceGroup } from './service-group.js';
 import type { Starting } from './starting.js';
+import { SlowReports } from './slow-reports.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
 
@@ -25,7 +27,7 @@ type Traits = Readonly<Record<LockKind, KindTraits>>;
 
 /** Shared state of the core, for one service instance. */
 export class CoreContext {
-  readonly logger: LockLogger;
+  readonly logger: Required<LockLogger>;
   readonly events: LockEventHub;
   readonly health: StoreHealth;
   readonly opening: Opening;
@@ -34,10 +36,12 @@ export class CoreContext {
   readonly entries: EntryKeeper;
   readonly outages: Outages;
   readonly revocations: Revocations;
+  readonly slowWaits: SlowWaits;
   private readonly portions: Portions;
   /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
-  private readonly instanceId: string;
+  /** Name of this service in the store: what the names of its owners begin with. */
+  readonly instanceId: string;
   private readonly stopListeners = new Set<() => void>();
   private ownerCount = 0;
   /** How the store keeps each kind. */
@@ -64,7 +68,15 @@ export class CoreContext {
       failed: (failure) => this.health.failed(failure),
     });
     this.requests = new StoreRequests(store, runtime, this.health, this.opening);
-    this.keeper = new LeaseKeeper(this.requests, runtime);
+    const slow = new SlowReports(this.events, this.logger);
+    this.keeper = new LeaseKeeper(this.requests, runtime, {
+      slowHoldMs: settings.slowHoldMs,
+      report: slow.hold,
+    });
+    this.slowWaits = new SlowWaits({
+      ...{ runtime, slowWaitMs: settings.slowWaitMs },
+      report: slow.waits,
+    });
     this.entries = new EntryKeeper(this.requests, runtime);
     this.revocations = new Revocations({
       ...{ store, events: this.events, logger: this.logger },
@@ -104,6 +116,7 @@ export class CoreContext {
       watch: (claim, listener) => this.requests.watch(claim, listener),
       outages: this.outages,
       portions: this.portions,
+      slowWaits: this.slowWaits,
       leaveQueue: (entry) => {
         this.entries.remove(entry);
         this.undo.leave(entry.leave());

@@ -20,6 +20,18 @@ export interface LockEvents {
     readonly heldAs?: LockKind | undefined;
   };
   /**
+   * A caller has waited for `slowWaitMs`, and goes on waiting; once for each key of a call. `waitersAhead` and `heldAs` are
+   * those of `LockNotAcquiredError`.
+   */
+  waiting: {
+    readonly key: string;
+    readonly waitedMs: number;
+    readonly waitersAhead?: number | undefined;
+    readonly heldAs?: LockKind | undefined;
+  };
+  /** A lock or a permit has been held for `slowHoldMs`, and still is. Once for each hold. */
+  'slow-hold': { readonly key: string; readonly heldMs: number };
+  /**
    * A holder released its lock: in the store, where it may stay for `holdAtLeastMs`, or by a hand-off to the next
    * caller of this process. `confirmed` is false if the store failed: the lock may then stay until its lease ends.
    */
@@ -37,6 +49,8 @@ export interface LockEvents {
 const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   acquired: true,
   busy: true,
+  waiting: true,
+  'slow-hold': true,
   released: true,
   lost: true,
   'revocation-requested': true,
@@ -52,10 +66,12 @@ export type LockEventListener<E extends keyof LockEvents> = (event: LockEvents[E
 export interface LockLogger {
   warn(message: string): void;
   log(message: string): void;
+  /** Default: such messages are dropped. */
+  debug?(message: string): void;
 }
 
 /** Wraps a logger so that its errors affect neither the lock nor its holder. */
-export const harmless = (logger: LockLogger): LockLogger => {
+export const harmless = (logger: LockLogger): Required<LockLogger> => {
   const safely = (write: () => void): void => {
     try {
       write();
@@ -66,6 +82,7 @@ export const harmless = (logger: LockLogger): LockLogger => {
   return {
     warn: (message) => safely(() => logger.warn(message)),
     log: (message) => safely(() => logger.log(message)),
+    debug: (message) => safely(() => logger.debug?.(message)),
   };
 };
 

@@ -95,6 +95,11 @@ export class LockManager implements LeaseHost {
     return this.core.events.on(event, listener);
   }
 
+  /** Name of this service in the store: what the names of its owners begin with. */
+  get instanceId(): string {
+    return this.core.instanceId;
+  }
+
   now(): number {
     return this.runtime.now();
   }

@@ -145,7 +145,12 @@ describe('the documentation', () => {
     const documented = Object.fromEntries(
       rows.map((cells) => [codeSpans(cells[0]!)[0]!, cells[head.indexOf('default')]]),
     );
-    const words: Record<string, string> = { leaseMs: 'none', maxWaiters: 'no limit', onLost: "`'event'`" };
+    const words: Record<string, string> = {
+      leaseMs: 'none',
+      maxWaiters: 'no limit',
+      slowHoldMs: 'never',
+      onLost: "`'event'`",
+    };
     const formatValue = (name: string, value: unknown): string =>
       words[name] ??
       (typeof value === 'number'

@@ -21,7 +21,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs`,
   LockService:
     'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect ' +
-    'isLocked forceUnlock revoke held usage ping on',
+    'isLocked forceUnlock revoke held usage ping on instanceId',
   LockStoreError: `${ERROR} outcome`,
   MemorySpace: 'size',
   MemoryStore: `${STORE} permits semaphores latches space size revoke`,

@@ -352,7 +352,7 @@ class Contention {
   private noteBlocker(reply: Taken | QueuePosition): void {
     if ('limitBefore' in reply) this.logLimit(reply);
     this.heldAs = reply.heldAs;
-    if (this.isContender) this.queue.heldAs = reply.heldAs;
+    if (this.isContender) this.queue.blocked(this.wait, reply.heldAs);
   }
 
   private logLimit({ limitBefore }: Grant | Taken): void {

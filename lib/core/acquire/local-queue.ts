@@ -1,13 +1,11 @@
 import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
 import type { HoldEndListener, Hold } from '../lease/hold.js';
-import type { Runtime } from '../runtime.js';
-import type { Claim } from '../seam/claim.js';
 import type { LockKind } from '../kinds/kinds.js';
-import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
+import type { QueueHost } from './queue-host.js';
 import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
@@ -15,8 +13,6 @@ import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
 import { ArrivalOrder } from './arrival-order.js';
 import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
-import type { Outages } from '../outage/outages.js';
-import type { Portions } from '../portions.js';
 
 const nothing = (): void => undefined;
 
@@ -32,31 +28,6 @@ const NOBODY = new ArrivalOrder<Waiter>();
 /** Maximum number of concurrent contenders if the number of permits is unknown. */
 const MAX_CONCURRENT = 64;
 
-/** What the local queues of one kind need of the service instance. */
-export interface QueueHost {
-  readonly runtime: Runtime;
-  /** Maximum number of callers behind the contender. */
-  readonly maxWaiters: number;
-  /** Whether there is one owner at a time; see `Kind.singleHolder`. */
-  readonly singleHolder: boolean;
-  /** Whether each caller has its own queue; see `KindTraits.eachQueued`. */
-  readonly ofOneCaller?: boolean;
-  /** Renews a hold during its local hand-off. */
-  keepAlive(hold: Hold): void;
-  /** Checks a hold that another process may have ended. */
-  lookAt(hold: Hold): void;
-  /** See `KindStore.watch`. */
-  readonly watch: (claim: Claim, listener: WatchListener) => Watch;
-  /** See {@link KeyOutage}. */
-  readonly outages: Outages;
-  /** Rejects callers of a crowd in portions when their time is over. */
-  readonly portions: Portions;
-  /** Removes a queue entry in the store. */
-  leaveQueue(entry: OwnEntry): void;
-  /** Called when no caller of the queue wants the key any more. */
-  onIdle(queue: LocalQueue): void;
-}
-
 /**
  * Callers of this process that want one key, in order. One of them at a time is the contender, which talks to the
  * store. For kinds with one owner at a time it stays the contender until its hold has ended. So a process has one
@@ -64,6 +35,8 @@ export interface QueueHost {
  */
 export class LocalQueue implements HoldEndListener {
   private waiters = NOBODY;
+  /** Wait of the contender, once it is blocked. */
+  private waiting: Wait | undefined;
   private hasContender = false;
   /** The store has refused the contender's last question. */
   private refused = false;
@@ -100,7 +73,7 @@ export class LocalQueue implements HoldEndListener {
   forcedAt = -Infinity;
 
   constructor(
-    private readonly host: QueueHost,
+    private readonly host: QueueHost<LocalQueue>,
     readonly finalKey: string,
   ) {
     this.outage = new KeyOutage(host.outages, () => this.wakeContender());
@@ -185,7 +158,12 @@ export class LocalQueue implements HoldEndListener {
         } else waiter = this.add({ wait, number: this.outage.arrive(), due: false, watchdogMs, ...settles });
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
-        return () => this.waiters.delete(waiter);
+        const { slowWaits } = this.host;
+        slowWaits.begin(wait, () => ({ waitersAhead: this.aheadOf(waiter), heldAs: this.heldAs }));
+        return () => {
+          this.waiters.delete(waiter);
+          slowWaits.end(wait);
+        };
       },
       onTime: ({ reject }) => {
         if (this.outage.isOn) return reject(this.storeError(waiter.wait, this.outage.failure));
@@ -308,8 +286,22 @@ export class LocalQueue implements HoldEndListener {
     return true;
   }
 
+  /** The contender has to wait. `heldAs`: the kind of the blocking hold, if it is another kind of lock. */
+  blocked(wait: Wait, heldAs: LockKind | undefined): void {
+    this.heldAs = heldAs;
+    this.waiting = wait;
+    this.host.slowWaits.begin(wait, () => ({ waitersAhead: this.entry?.position, heldAs: this.heldAs }));
+  }
+
+  /** The contender waits no more. */
+  private unblocked(): void {
+    if (this.waiting) this.host.slowWaits.end(this.waiting);
+    this.waiting = undefined;
+  }
+
   /** The contender has the key. */
   has(hold: Hold): void {
+    this.unblocked();
     this.outage.replied();
     this.heldAs = undefined;
     this.held = hold;
@@ -326,6 +318,7 @@ export class LocalQueue implements HoldEndListener {
 
   /** The contender is done. What it has of an entry in the store's wait queue is the next contender's, or is left. */
   leave(): void {
+    this.unblocked();
     this.refused = this.outage.isOn;
     this.held = undefined;
     const { entry } = this;

@@ -1,6 +1,7 @@
 import { CompactingMap } from '../compacting.js';
 import { queueFullError } from '../errors/error-messages.js';
-import { LocalQueue, type QueueHost } from './local-queue.js';
+import { LocalQueue } from './local-queue.js';
+import type { QueueHost } from './queue-host.js';
 
 /**
  * Local queues of one kind. The callers for one key share a queue. For kinds whose callers each enqueue in the store,
@@ -9,12 +10,12 @@ import { LocalQueue, type QueueHost } from './local-queue.js';
 export class LocalQueues {
   private readonly sharedQueues = new CompactingMap<string, LocalQueue>();
   private readonly ownQueues = new CompactingMap<string, Set<LocalQueue>>();
-  private readonly host: QueueHost;
+  private readonly host: QueueHost<LocalQueue>;
 
   constructor(
     singleHolder: boolean,
     private readonly eachQueued: boolean,
-    host: Omit<QueueHost, 'singleHolder' | 'ofOneCaller' | 'onIdle'>,
+    host: Omit<QueueHost<LocalQueue>, 'singleHolder' | 'ofOneCaller' | 'onIdle'>,
   ) {
     this.host = { ...host, singleHolder, ofOneCaller: eachQueued, onIdle: (queue) => this.remove(queue) };
   }

@@ -7,6 +7,8 @@ export interface Wait {
   readonly signal: AbortSignal | undefined;
   /** Whether it belongs to work that is running already; such a call may go on waiting while the app stops. */
   readonly nested: boolean;
+  /** Whether the event `waiting` was emitted; see `SlowWaits`. */
+  isSlow?: boolean;
 }
 
 export const deadlineOf = (wait: Wait): number => wait.startedAt + wait.waitMs;

@@ -80,6 +80,8 @@ export class Hold {
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
   readonly grantedAt: number;
+  /** Whether the event `slow-hold` was emitted. */
+  isSlow = false;
   /** Kind of lock that the caller requested; see {@link downgraded}. */
   readonly takenAs: LockKind;
   /** Signal that aborts when the store itself detects that the hold is gone. */

@@ -19,6 +19,14 @@ const ONLY_LOOKING_MS = 1;
 /** Returns the lease to request at a renewal. A hold with a fixed lease is only checked. */
 const requestedMsOf = ({ watchdogMs }: Hold): number => watchdogMs ?? ONLY_LOOKING_MS;
 
+/** What notices that a section runs for long. */
+export interface SlowHolds {
+  /** Length of a slow hold, in ms; `Infinity`: no hold is slow. */
+  readonly slowHoldMs: number;
+  /** A hold has lasted for so long. Called once for each hold. */
+  readonly report: (hold: Hold, heldMs: number) => void;
+}
+
 /**
  * Renews all holds of a process, with one timer, and notices the end of every lease. Every third of their lease it
  * renews the watched holds of one lease length in one batch.
@@ -41,6 +49,7 @@ export class LeaseKeeper {
   constructor(
     private readonly requests: StoreRequests,
     private readonly runtime: Runtime,
+    private readonly slowHolds: SlowHolds,
   ) {}
 
   get all(): readonly Hold[] {
@@ -71,7 +80,7 @@ export class LeaseKeeper {
   schedule(hold: Hold): void {
     const { renewedLeaseMs, validUntil, requestAgainAt } = hold;
     const roundAt = renewedLeaseMs === undefined ? Infinity : this.roundOf(renewedLeaseMs);
-    const dueAt = Math.min(roundAt, validUntil, requestAgainAt);
+    const dueAt = Math.min(roundAt, validUntil, requestAgainAt, this.slowAt(hold));
     if (dueAt < this.timerDueAt) this.arm(dueAt);
   }
 
@@ -122,6 +131,15 @@ export class LeaseKeeper {
     return first;
   }
 
+  private slowAt({ grantedAt, isSlow }: Hold): number {
+    return isSlow ? Infinity : grantedAt + this.slowHolds.slowHoldMs;
+  }
+
+  private isSlow(hold: Hold, now: number): void {
+    hold.isSlow = true;
+    this.slowHolds.report(hold, Math.round(now - hold.grantedAt));
+  }
+
   private arm(dueAt: number): void {
     this.runtime.clearTimer(this.timer);
     this.timerDueAt = dueAt;
@@ -142,12 +160,14 @@ export class LeaseKeeper {
         this.lose(hold, 'expired');
         continue;
       }
+      if (now >= this.slowAt(hold)) this.isSlow(hold, now);
       const { renewedLeaseMs, requestAgainAt } = hold;
       if (renewedLeaseMs !== undefined) watched.add(renewedLeaseMs);
       const isRound = renewedLeaseMs !== undefined && now >= (this.rounds.get(renewedLeaseMs) ?? now);
       if (!hold.renewing && (isRound || now >= requestAgainAt)) due.push(hold);
       // A check that is due now is being sent; only later ones need the timer.
       nextAt = Math.min(nextAt, hold.validUntil, requestAgainAt > now ? requestAgainAt : Infinity);
+      nextAt = Math.min(nextAt, this.slowAt(hold));
     }
     for (const [watchdogMs, at] of [...this.rounds]) {
       if (!watched.has(watchdogMs)) this.rounds.delete(watchdogMs);

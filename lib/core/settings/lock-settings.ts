@@ -19,6 +19,10 @@ export interface LockSettings {
   readonly reentrant: boolean;
   readonly fencing: Fencing;
   readonly shutdownGraceMs: number;
+  /** Wait in ms after which the event `waiting` is emitted; `Infinity`: never. */
+  readonly slowWaitMs: number;
+  /** Time of a hold in ms after which the event `slow-hold` is emitted; `Infinity`: never. */
+  readonly slowHoldMs: number;
   /** False only in tests without locks: every acquisition then gets its own key. */
   readonly excludes: boolean;
 }
@@ -58,6 +62,15 @@ export interface LockSettingsInput {
   readonly fencing?: Fencing;
   /** Time in ms that running sections have when the app stops. Default: 10,000. */
   readonly shutdownGraceMs?: number;
+  /**
+   * Wait in ms after which a caller counts as slow: event `waiting`, and a debug log. `Infinity`: never. Default: 1,000.
+   */
+  readonly slowWaitMs?: number;
+  /**
+   * Time in ms after which a hold counts as slow: event `slow-hold`, and a debug log. `Infinity`: never. Default:
+   * `Infinity`.
+   */
+  readonly slowHoldMs?: number;
 }
 
 export const SETTING_NAMES: Names<LockSettingsInput> = {
@@ -71,6 +84,8 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   reentrant: true,
   fencing: true,
   shutdownGraceMs: true,
+  slowWaitMs: true,
+  slowHoldMs: true,
 };
 
 /** Default time-out of one request to a store, in ms. */
@@ -88,8 +103,12 @@ export const DEFAULT_SETTINGS: LockSettings = {
   reentrant: true,
   fencing: true,
   shutdownGraceMs: 10_000,
+  slowWaitMs: 1_000,
+  slowHoldMs: Infinity,
   excludes: true,
 };
+
+const SLOW = { min: 1, infinite: true };
 
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   const { keyPrefix } = input;
@@ -110,6 +129,8 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     reentrant: checkChoice('reentrant', input.reentrant, [true, false]) ?? d.reentrant,
     fencing: checkChoice('fencing', input.fencing, [true, false, 'redisson'] as const) ?? d.fencing,
     shutdownGraceMs: checkMs('shutdownGraceMs', input.shutdownGraceMs) ?? d.shutdownGraceMs,
+    slowWaitMs: checkMs('slowWaitMs', input.slowWaitMs, SLOW) ?? d.slowWaitMs,
+    slowHoldMs: checkMs('slowHoldMs', input.slowHoldMs, SLOW) ?? d.slowHoldMs,
     excludes: d.excludes,
   };
 };

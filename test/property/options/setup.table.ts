@@ -16,7 +16,20 @@ import {
   whole,
   type Option,
 } from './option.js';
-import { KEY } from './virtual-locks.js';
+import { KEY, type VirtualLocks } from './virtual-locks.js';
+
+const SLOW = {
+  is: `${ms(1).is}, or Infinity`,
+  allows: (value: unknown) => value === Infinity || isWhole(value, 1, A_YEAR_MS),
+  examples: [1, 250, A_YEAR_MS, Infinity],
+  wrong: [...NO_WHOLE_NUMBERS, 0, A_YEAR_MS + 1],
+};
+
+const slowEvents = ({ locks }: VirtualLocks, event: 'waiting' | 'slow-hold'): readonly unknown[] => {
+  const events: unknown[] = [];
+  locks.on(event, (one) => void events.push(one));
+  return events;
+};
 
 const { waitMs, leaseMs, watchdogMs, reentrant, onLost, awaitRelease } = SECTION;
 
@@ -71,6 +84,35 @@ export const SETTINGS = {
       expect(closing.state).toBe(graceMs === 0 ? 'fulfilled' : 'pending');
       await runtime.pass(1);
       expect([closing.state, lease.lost]).toEqual(['fulfilled', true]);
+    },
+  },
+  slowWaitMs: {
+    ...SLOW,
+    otherwise: 1_000,
+    does: async ({ world }, slowMs: number) => {
+      const { locks, runtime } = world;
+      const events = slowEvents(world, 'waiting');
+      await locks.acquire(KEY, { leaseMs: A_YEAR_MS });
+      void watched(locks.acquire(KEY, { waitMs: Infinity, leaseMs: A_YEAR_MS }));
+      await runtime.pass(Math.min(slowMs, A_YEAR_MS) - 1);
+      expect(events).toEqual([]);
+      await runtime.pass(1);
+      // At the last moment it gets the lock.
+      expect(events).toHaveLength(slowMs >= A_YEAR_MS ? 0 : 1);
+    },
+  },
+  slowHoldMs: {
+    ...SLOW,
+    otherwise: Infinity,
+    does: async ({ world }, slowMs: number) => {
+      const { locks, runtime } = world;
+      const events = slowEvents(world, 'slow-hold');
+      await locks.acquire(KEY, { leaseMs: A_YEAR_MS });
+      await runtime.pass(Math.min(slowMs, A_YEAR_MS) - 1);
+      expect(events).toEqual([]);
+      await runtime.pass(1);
+      // At that moment the lease is over, too.
+      expect(events).toHaveLength(slowMs >= A_YEAR_MS ? 0 : 1);
     },
   },
 } satisfies Record<keyof LockSettingsInput, Option>;

@@ -8,6 +8,7 @@ import { VirtualRuntime } from './virtual-runtime.js';
 /** Collects what is logged. */
 export class Log implements LockLogger {
   readonly lines: string[] = [];
+  readonly debugLines: string[] = [];
 
   warn(message: string): void {
     this.lines.push(message);
@@ -15,6 +16,10 @@ export class Log implements LockLogger {
 
   log(message: string): void {
     this.lines.push(message);
+  }
+
+  debug(message: string): void {
+    this.debugLines.push(message);
   }
 }
 

@@ -1,4 +1,6 @@
-import { LocalQueue, type QueueHost } from '../../../lib/core/acquire/local-queue.js';
+import { SlowWaits } from '../../../lib/core/acquire/slow-waits.js';
+import { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
+import type { QueueHost } from '../../../lib/core/acquire/queue-host.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
 import { Portions } from '../../../lib/core/portions.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
@@ -15,7 +17,7 @@ export const claimOn = (finalKey: string, owner = `o-${finalKey}`, leaseMs = 30_
 });
 
 /** A queue's host, as far as the test wants to have a hand in it. */
-type HostOfQueue = Partial<Pick<QueueHost, 'singleHolder' | 'onIdle' | 'leaveQueue'>>;
+type HostOfQueue = Partial<Pick<QueueHost<LocalQueue>, 'singleHolder' | 'onIdle' | 'leaveQueue'>>;
 
 /** A local queue that listens on a scripted store. */
 export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueue = {}): LocalQueue =>
@@ -29,6 +31,7 @@ export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueu
       watch: (claim, listener) => store.watch(claim, listener),
       outages: new Outages(runtime, 'process'),
       portions: new Portions(runtime),
+      slowWaits: new SlowWaits({ runtime, slowWaitMs: Infinity, report: () => undefined }),
       leaveQueue: () => undefined,
       onIdle: () => undefined,
       ...host,

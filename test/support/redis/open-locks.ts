@@ -14,6 +14,8 @@ type EventName = keyof LockEvents;
 const EVENTS = Object.keys({
   acquired: true,
   busy: true,
+  waiting: true,
+  'slow-hold': true,
   released: true,
   lost: true,
   'revocation-requested': true,

@@ -58,7 +58,8 @@ beforeEach(() => {
   log = new Log();
   count = 0;
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
-  keeper = new LeaseKeeper(new StoreRequests(store, runtime, health, { begin: () => undefined }), runtime);
+  const requests = new StoreRequests(store, runtime, health, { begin: () => undefined });
+  keeper = new LeaseKeeper(requests, runtime, { slowHoldMs: Infinity, report: () => undefined });
 });
 
 describe('renewal', () => {

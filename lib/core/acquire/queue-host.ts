@@ -1,0 +1,35 @@
+import type { Hold } from '../lease/hold.js';
+import type { Outages } from '../outage/outages.js';
+import type { Portions } from '../portions.js';
+import type { Runtime } from '../runtime.js';
+import type { Claim } from '../seam/claim.js';
+import type { Watch, WatchListener } from '../seam/lock-store.js';
+import type { OwnEntry } from './own-entry.js';
+import type { SlowWaits } from './slow-waits.js';
+
+/** What the local queues of one kind need of the service instance. */
+export interface QueueHost<Queue> {
+  readonly runtime: Runtime;
+  /** Maximum number of callers behind the contender. */
+  readonly maxWaiters: number;
+  /** Whether there is one owner at a time; see `Kind.singleHolder`. */
+  readonly singleHolder: boolean;
+  /** Whether each caller has its own queue; see `KindTraits.eachQueued`. */
+  readonly ofOneCaller?: boolean;
+  /** Renews a hold during its local hand-off. */
+  keepAlive(hold: Hold): void;
+  /** Checks a hold that another process may have ended. */
+  lookAt(hold: Hold): void;
+  /** See `KindStore.watch`. */
+  readonly watch: (claim: Claim, listener: WatchListener) => Watch;
+  /** See `KeyOutage`. */
+  readonly outages: Outages;
+  /** Rejects callers of a crowd in portions when their time is over. */
+  readonly portions: Portions;
+  /** Notices callers that wait for long. */
+  readonly slowWaits: SlowWaits;
+  /** Removes a queue entry in the store. */
+  leaveQueue(entry: OwnEntry): void;
+  /** Called when no caller of the queue wants the key any more. */
+  onIdle(queue: Queue): void;
+}

@@ -1,0 +1,79 @@
+import { CompactingMap } from '../compacting.js';
+import type { LockKind } from '../kinds/kinds.js';
+import type { Runtime } from '../runtime.js';
+import type { Wait } from './wait.js';
+
+/** Minimum pause between two checks, in ms: the callers of a crowd become slow one after the other. */
+const PAUSE_MS = 100;
+
+/** What a caller that waits knows of the others. */
+export interface WaitState {
+  readonly waitersAhead: number | undefined;
+  readonly heldAs: LockKind | undefined;
+}
+
+/** A caller that has waited for long. */
+export interface SlowWait extends WaitState {
+  readonly key: string;
+  readonly waitedMs: number;
+}
+
+export interface SlowWaitsHost {
+  readonly runtime: Runtime;
+  /** Length of a slow wait, in ms; `Infinity`: no wait is slow. */
+  readonly slowWaitMs: number;
+  /** Callers have waited for so long. Each key of a call is reported once. */
+  readonly report: (slow: readonly SlowWait[]) => void;
+}
+
+/** Notices callers that wait for long, with one timer. Only a caller that has to wait costs anything. */
+export class SlowWaits {
+  /** Waits that are not slow yet. */
+  private readonly waits = new CompactingMap<Wait, () => WaitState>();
+  private timer: unknown;
+  private dueAt = Infinity;
+
+  constructor(private readonly host: SlowWaitsHost) {}
+
+  /** A caller begins to wait, or goes on: its call began at `startedAt` of the wait. */
+  begin(wait: Wait, state: () => WaitState): void {
+    const { slowWaitMs } = this.host;
+    if (wait.isSlow || wait.waitMs <= slowWaitMs) return;
+    this.waits.set(wait, state);
+    this.arm(wait.startedAt + slowWaitMs);
+  }
+
+  end(wait: Wait): void {
+    if (!this.waits.delete(wait) || this.waits.size > 0) return;
+    this.host.runtime.clearTimer(this.timer);
+    this.dueAt = Infinity;
+  }
+
+  private arm(dueAt: number): void {
+    if (dueAt >= this.dueAt) return;
+    const { runtime } = this.host;
+    runtime.clearTimer(this.timer);
+    this.dueAt = dueAt;
+    this.timer = runtime.setTimer(() => this.check(), Math.max(0, dueAt - runtime.now()), true);
+  }
+
+  private check(): void {
+    const { runtime, slowWaitMs } = this.host;
+    this.dueAt = Infinity;
+    const now = runtime.now();
+    let nextAt = Infinity;
+    const slow: SlowWait[] = [];
+    for (const wait of [...this.waits.keys()]) {
+      const { key, startedAt } = wait;
+      const slowAt = startedAt + slowWaitMs;
+      if (slowAt > now) nextAt = Math.min(nextAt, slowAt);
+      else {
+        slow.push({ key, waitedMs: Math.round(now - startedAt), ...this.waits.get(wait)!() });
+        this.waits.delete(wait);
+        wait.isSlow = true;
+      }
+    }
+    if (nextAt < Infinity) this.arm(Math.max(nextAt, now + PAUSE_MS));
+    if (slow.length > 0) this.host.report(slow);
+  }
+}

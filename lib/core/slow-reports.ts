@@ -1,0 +1,32 @@
+import type { Hold } from './lease/hold.js';
+import type { SlowWait } from './acquire/slow-waits.js';
+import type { LockEventHub, LockLogger } from './lock-events.js';
+
+const REMEDY = 'locks.inspect() and locks.held() show the holder.';
+
+/** Reports callers that wait, and holders that hold, for long: an event for each, and a line of the debug log. */
+export class SlowReports {
+  constructor(
+    private readonly events: LockEventHub,
+    private readonly logger: Required<LockLogger>,
+  ) {}
+
+  /** The callers that became slow at the same time. Of each key there is one line. */
+  readonly waits = (slow: readonly SlowWait[]): void => {
+    const counts = new Map<string, number>();
+    for (const { key, waitedMs, waitersAhead, heldAs } of slow) {
+      this.events.emit('waiting', () => ({ key, waitedMs, waitersAhead, ...(heldAs && { heldAs }) }));
+      counts.set(key, (counts.get(key) ?? 0) + 1);
+    }
+    for (const [key, count] of counts) {
+      const { waitedMs } = slow.find((one) => one.key === key)!;
+      const callers = count === 1 ? 'A caller waits' : `${count} callers wait`;
+      this.logger.debug(`${callers} for "${key}", the first for ${waitedMs} ms (slowWaitMs). ${REMEDY}`);
+    }
+  };
+
+  readonly hold = ({ key }: Hold, heldMs: number): void => {
+    this.events.emit('slow-hold', () => ({ key, heldMs }));
+    this.logger.debug(`"${key}" has been held for ${heldMs} ms (slowHoldMs), and still is.`);
+  };
+}
