@@ -102,11 +102,16 @@ export class StoreRequests {
    */
   async look(finalKey: string): Promise<undefined> {
     try {
-      await this.store.inspect(finalKey);
+      await this.inspect(finalKey);
     } catch (failure) {
       if (failure instanceof StoreFailure && failure.passing) throw failure;
     }
     return undefined;
+  }
+
+  /** Resolves when the store replies about a key, and rejects with any failure. */
+  async inspect(finalKey: string): Promise<void> {
+    await this.store.inspect(finalKey);
   }
 
   watch(claim: Claim, listener: WatchListener): Watch {

@@ -57,13 +57,14 @@ export class EntryKeeper {
     this.timer = undefined;
   }
 
-  /** Refreshes one entry, and returns its state. In a store without refreshes the state stays. */
+  /** Refreshes one entry, and returns its state. In a store without refreshes the state stays, if the store replies. */
   async request(entry: OwnEntry): Promise<EntryState> {
     const sentAt = this.runtime.now();
     const replies = await this.requests.refreshEntries([livingFor(entry.claim, this.aliveMs)]);
     const reply = replies?.[0];
     if (reply?.status === 'failed') throw reply.cause;
     if (reply) entry.replied(reply, sentAt);
+    else await this.requests.inspect(entry.claim.finalKey);
     return reply ?? { status: 'queued', position: entry.position, retryInMs: Infinity };
   }
 

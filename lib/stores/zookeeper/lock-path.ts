@@ -60,6 +60,10 @@ export class LockPaths {
   check(finalKey: string): void {
     checkStoreKey(finalKey);
     if (this.custom) this.customPath(finalKey);
+    else if (finalKey === 'zookeeper' && this.basePath === '/')
+      throw new LockKeyError('The key "zookeeper" has the path of the server\'s own nodes. Set basePath.', {
+        key: finalKey,
+      });
   }
 
   /**

@@ -167,7 +167,7 @@ export class NodeLocks {
   }
 
   /** Sends a request about a node. Resolves with whether it was there. */
-  async ifThere(request: ZkRequest<void>, terms: RequestTerms): Promise<boolean> {
+  async ifThere(request: ZkRequest<unknown>, terms: RequestTerms): Promise<boolean> {
     try {
       await this.host.session.request(request, terms);
       return true;
@@ -289,8 +289,8 @@ export class NodeLocks {
   }
 
   private changed(place: Place, isLast: boolean, change: ZkChange): void {
-    if (isLast && change === 'deleted' && place.isQueued) this.turnOf(place);
-    else void this.lookAgain(place);
+    const isFirst = isLast && change === 'deleted';
+    void this.lookAgain(place, () => (isFirst ? this.first(place) : this.look(place)));
   }
 
   private turnOf(place: Place): void {
@@ -299,12 +299,18 @@ export class NodeLocks {
     else place.entry!.notify(this.hold(place));
   }
 
+  /** Nothing is in the way of a place: it has the lock, unless another client has deleted its node, too. */
+  private async first(place: Place): Promise<Found> {
+    const isThere = await this.ifThere(getData(place.nodePath), { within: place.session });
+    return isThere ? 'granted' : 'gone';
+  }
+
   /** Looks until there is an answer: the session lives on, so the node keeps its place. */
-  private async lookAgain(place: Place): Promise<void> {
+  private async lookAgain(place: Place, look: () => Promise<Found>): Promise<void> {
     const { places, session } = this.host;
     while (place.isQueued && !session.isClosed) {
       try {
-        const found = await this.look(place);
+        const found = await look();
         if (!place.isQueued) return;
         if (found === 'granted') this.turnOf(place);
         if (found === 'gone') {

@@ -25,7 +25,9 @@ export class NodeParents {
   async create(path: string, until: number, ofPermits = false): Promise<void> {
     const above = ancestorsOf(path);
     const suspects = this.mayNest ? above : ofPermits ? above.slice(-1) : [];
-    await Promise.all(suspects.map((one) => this.checkNoLock(one, path, until)));
+    const textFor = (one: string): string =>
+      ofPermits && one === above.at(-1) ? inUse(one) : nested(path, one);
+    await Promise.all(suspects.map((one) => this.checkNoLock(one, textFor(one), until)));
     for (let tries = 1; !(await this.createAll([...above, path], until)); tries += 1) {
       if (tries < CREATE_TRIES) continue;
       throw new StoreFailure(`The server removes the nodes above ${path} all the time`, 'not-executed', {
@@ -34,9 +36,10 @@ export class NodeParents {
     }
   }
 
-  /** @throws {StoreFailure} when the node that contains a path is in use as a lock */
+  /** @throws {StoreFailure} when the node that contains the permits of a key is in use as a lock */
   checkParent(path: string, until: number): Promise<void> {
-    return this.checkNoLock(ancestorsOf(path).at(-1)!, path, until);
+    const above = ancestorsOf(path).at(-1)!;
+    return this.checkNoLock(above, inUse(above), until);
   }
 
   /** Deletes those that are empty. Resolves with false: none of them was a hold. */
@@ -63,17 +66,19 @@ export class NodeParents {
     return true;
   }
 
-  private async checkNoLock(above: string, path: string, until: number): Promise<void> {
+  private async checkNoLock(above: string, text: string, until: number): Promise<void> {
     const children = await this.session.request(getChildren(above), { until }).catch((failure: unknown) => {
       if (hasCode(failure, CODE.noNode)) return [];
       throw failure;
     });
     if (new NodeQueue(children).nodes.length === 0) return;
-    throw new StoreFailure(
-      `The path ${path} is inside the lock ${above}. Locks whose paths contain each other would wait for each other; ` +
-        'give each a path of its own',
-      'not-executed',
-      { keyOnly: true },
-    );
+    throw new StoreFailure(text, 'not-executed', { keyOnly: true });
   }
 }
+
+const nested = (path: string, above: string): string =>
+  `The path ${path} is inside the lock ${above}. Locks whose paths contain each other would wait for each other; ` +
+  'give each a path of its own';
+
+const inUse = (above: string): string =>
+  `The node ${above} is a lock that is held. A key is for permits or for a lock; give each a key of its own`;

@@ -40,7 +40,8 @@ export const parseConnect = (connect: unknown): Ensemble => {
 
 /** @throws {LockConfigurationError} for a text that is no path */
 export const resolveBasePath = (basePath: unknown = DEFAULT_BASE): string => {
-  if (typeof basePath !== 'string') return invalidOption('basePath', 'a path such as "/locks"', basePath);
+  if (typeof basePath !== 'string' || basePath === '')
+    return invalidOption('basePath', 'a path such as "/locks"', basePath);
   return checkPath('basePath', basePath);
 };
 

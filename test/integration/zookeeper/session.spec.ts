@@ -180,6 +180,24 @@ describe('when the connection to ZooKeeper is lost', () => {
     await lab.nothingLeft(cutOff, other);
   });
 
+  it.each(['exclusive', 'read'] as const)(
+    'while a claim (%s) is queued, until its wait is over: the store has failed, and the key is not "taken"',
+    async (mode) => {
+      const { proxy, cutOff, other } = await two(LONG_MS);
+      const key = newKey();
+      const lease = await other.locks.acquire(key, { mode: mode === 'read' ? 'write' : mode });
+      const waiting = cutOff.locks.acquire(key, { mode, waitMs: 3_000 });
+      waiting.catch(() => undefined);
+      await lab.isQueued(key, cutOff);
+      proxy.refuse();
+      proxy.cut();
+      await expect(waiting).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED', key });
+      await proxy.restore();
+      await lease.release();
+      await lab.nothingLeft(cutOff, other);
+    },
+  );
+
   it('while a claim is queued, and the caller gives up meanwhile: its node goes after the reconnect', async () => {
     const { proxy, cutOff, other } = await two(LONG_MS);
     const key = newKey();

@@ -10,7 +10,7 @@ import { openLocksOn } from '../../support/stores/open-locks-on.js';
 import { listenOnFreePort } from '../../support/loopback.js';
 import { until } from '../../support/async.js';
 import { ZooKeeperServer } from '../../support/zookeeper/zookeeper-server.js';
-import { newKey, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
+import { newKey, pathOf, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
 
 const IDENTITY = 'app:secret';
 const ALL_RIGHTS = 31;
@@ -29,6 +29,8 @@ beforeAll(async () => {
 });
 afterEach(() => lab.reset());
 
+const READ = 1;
+
 describe('ZooKeeperStore refuses', () => {
   const connect = '127.0.0.1:1';
   it.each<[string, object, RegExp]>([
@@ -42,6 +44,7 @@ describe('ZooKeeperStore refuses', () => {
       { connect: 'a:1/x//y' },
       /^The chroot of connect must .*no empty segment/,
     ],
+    ['an empty basePath', { connect, basePath: '' }, /^basePath must be a path such as "\/locks", but is ""/],
     [
       'a basePath without a slash',
       { connect, basePath: 'locks' },
@@ -308,6 +311,42 @@ describe('ZooKeeper refuses by name', () => {
   });
 });
 
+describe('a key in ZooKeeper', () => {
+  it('is for a lock or for permits, and both say so', async () => {
+    const { locks } = lab.open();
+    const key = newKey();
+    const lease = await locks.acquire(key);
+    const permits = locks.permits(key, { permits: 1 });
+    await expect(permits.acquire()).rejects.toThrow(/A key is for permits or for a lock/);
+    await lease.release();
+    await (await permits.acquire()).release();
+    await expect(locks.acquire(key)).rejects.toThrow(/A key is for permits or for a lock/);
+  });
+
+  it("is not the name of the server's own nodes", async () => {
+    const { locks } = lab.open({ keyPrefix: '' }, { basePath: '/' });
+    await expect(locks.acquire('zookeeper')).rejects.toThrow(/own nodes\. Set basePath/);
+    await expect(locks.permits('zookeeper', { permits: 1 }).acquire()).rejects.toThrow(/Set basePath/);
+  });
+});
+
+describe('a waiter that has lost its right to read', () => {
+  it('gets that failure when its wait is over, and is not told that the key is taken', async () => {
+    const [holder, waiter] = [lab.open(), lab.open()];
+    const key = newKey();
+    const leases = `${pathOf(key)}/leases`;
+    const lease = await holder.locks.permits(key, { permits: 1 }).acquire();
+    const waiting = waiter.locks.permits(key, { permits: 1 }).acquire({ waitMs: 2_000 });
+    waiting.catch(() => undefined);
+    await until(async () => (await lab.children(leases)).length === 2, { what: 'the caller waits' });
+    await lab.setRights(leases, ALL_RIGHTS & ~READ);
+    await lease.release();
+    await expect(waiting).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    await lab.setRights(leases, ALL_RIGHTS);
+    await (await holder.locks.permits(key, { permits: 1 }).acquire({ waitMs: 60_000 })).release();
+  });
+});
+
 describe('locks under paths of their own', () => {
   it('are where the option says', async () => {
     const { locks } = lab.open({}, { path: (key) => `/orders/${key.replace(':', '/')}` });
@@ -325,6 +364,32 @@ describe('a forced unlock', () => {
     expect(await other.locks.forceUnlock(key)).toBe(true);
     await until(() => lease.signal.aborted, { what: 'the lock is lost' });
     expect(mine.lost).toMatchObject([{ key, reason: 'refused' }]);
+  });
+});
+
+describe('a waiter whose node another client deletes', () => {
+  it.each([
+    ['exclusive', 'exclusive'],
+    ['write', 'read'],
+  ] as const)('waits on behind the others, and gets no lock beside them: %s, %s', async (held, mode) => {
+    const [holder, waiter, next] = [lab.open(), lab.open(), lab.open()];
+    const key = newKey();
+    const lease = await holder.locks.acquire(key, { mode: held });
+    let granted = false;
+    const waiting = waiter.locks.acquire(key, { mode, waitMs: 60_000 });
+    void waiting.then(() => (granted = true));
+    await lab.isQueued(key, waiter);
+    const [, node] = await lab.nodes(key);
+    const last = next.locks.acquire(key, { mode: held, waitMs: 60_000 });
+    await lab.nodesAre(key, 3);
+    await lab.deleteNode(`${pathOf(key)}/${node}`);
+    await lease.release();
+    const lastLease = await last;
+    // It has another node by then, behind the holder's.
+    await lab.nodesAre(key, 2);
+    expect([granted, lastLease.lost, await lastLease.verify()]).toEqual([false, false, true]);
+    await lastLease.release();
+    await (await waiting).release();
   });
 });
 

@@ -14,6 +14,10 @@ import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper-server
 
 const OPEN = [{ rights: 31, scheme: 'world', id: 'anyone' }];
 
+/** A request that the store never sends. */
+const SET_ACL = 7;
+const ANY_VERSION = -1;
+
 let keys = 0;
 
 /** Returns a key that no other test of this file uses. */
@@ -122,6 +126,19 @@ export class ZooKeeperLab implements AsyncDisposable {
 
   deleteNode(path: string): Promise<void> {
     return this.ask(remove(path));
+  }
+
+  /** Sets what all clients may do with a node. */
+  setRights(path: string, rights: number): Promise<void> {
+    return this.ask({
+      op: SET_ACL,
+      write: (to) =>
+        void to
+          .text(path)
+          .list([rights], (one) => to.int(one).text('world').text('anyone'))
+          .int(ANY_VERSION),
+      read: () => undefined,
+    });
   }
 
   /** Names of the children of a node, none for one that does not exist. */

@@ -192,12 +192,15 @@ describe('the keeper of places', () => {
     expect(failing.error).toBe(cause);
   });
 
-  it('reports an unchanged queue entry if the store needs no refresh', async () => {
+  it('reports an unchanged queue entry if the store needs no refresh, and replies', async () => {
     begin(new ScriptedStore());
     const one = kept('a', 2);
-    expect(await keeper.request(one)).toEqual(stillQueued(2));
+    const state = keeper.request(one);
+    await settled();
+    await store.next('inspect').reply(null);
+    expect(await state).toEqual(stillQueued(2));
     await runtime.pass(5_000);
-    expect([store.sent, woken, one.queuedAt]).toEqual([[], [], 1_000]);
+    expect([store.sent.length, woken, one.queuedAt]).toEqual([1, [], 1_000]);
   });
 
   it('can be stopped', async () => {

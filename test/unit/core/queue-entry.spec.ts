@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { StoreQueueEntry, type QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { newEntry, queued } from '../../support/core/queue-entries.js';
@@ -110,16 +111,27 @@ describe('a caller whose claim stands in line', () => {
   });
 
   it('leaves the line when its time is over, once, and then the lock is said to be taken', async () => {
-    const { runtime, caller, left, entry, manager } = await oneQueued(1_000);
+    const { runtime, caller, left, entry, manager, store } = await oneQueued(1_000);
     await runtime.pass(999);
     expect([caller.state, left.length]).toEqual(['pending', 0]);
     await runtime.pass(1);
+    // A store that does not reply is not reported as a lock that is taken.
+    expect([caller.state, left.length]).toEqual(['pending', 0]);
+    await store.next('inspect').reply(null);
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
     expect(left).toHaveLength(1);
     // What is granted now was given back by leaving.
     entry.notify(GRANT);
     await settled();
     expect([left.length, manager.usage]).toEqual([1, { leases: 0, keys: 0, holds: 0, undoing: 0 }]);
+  });
+
+  it('leaves the line when the store fails at the end of its time, and is told so', async () => {
+    const { runtime, caller, left, store } = await oneQueued(1_000);
+    await runtime.pass(1_000);
+    await store.next('inspect').fail(new StoreFailure('cut off', 'unknown', { passing: true }));
+    expect(caller.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
+    expect(left).toHaveLength(1);
   });
 
   it('leaves the line when it is aborted', async () => {
@@ -146,6 +158,8 @@ describe('a caller whose claim stands in line', () => {
     watched(manager.acquire(['k'], call({ waitMs: 100 })));
     await settled();
     await store.next('acquire').reply(queued(entry));
+    await runtime.pass(100);
+    await store.next('inspect').reply(null);
     await runtime.pass(10_000);
     expect([tries, manager.usage.undoing]).toEqual([3, 0]);
   });
