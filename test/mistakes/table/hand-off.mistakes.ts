@@ -17,8 +17,8 @@ export const HAND_OFF_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'LocalQueue.untilContender',
-        find: 'return () => this.waiters.delete(waiter);',
-        replace: 'return () => wait.signal?.aborted || this.waiters.delete(waiter);',
+        find: 'this.waiters.delete(waiter);\n          slowWaits.end(wait);',
+        replace: 'if (!wait.signal?.aborted) this.waiters.delete(waiter);',
       },
     ],
     simulation: { rules: ['promptness', 'leftovers', 'waiting'] },
