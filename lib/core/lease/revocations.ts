@@ -37,6 +37,13 @@ export class Revocations {
   /** Calls the listener when a hold is asked for, at once if it was before. Returns a function that removes it. */
   listen(hold: Hold, listener: RevocationListener): () => void {
     this.checkStore();
+    if (hold.claim.kind === 'permit')
+      throw new LockConfigurationError(
+        `The holder of a permit of "${hold.key}" cannot be asked to release it.`,
+        {
+          key: hold.key,
+        },
+      );
     const { asked, hubs, host } = this;
     const isLate = asked.has(hold);
     const hub = (isLate ? undefined : hubs.get(hold)) ?? new LockEventHub(host.logger);

@@ -50,6 +50,11 @@ describe('a holder that another client asks to release', () => {
     expect([keysOf(heard), events.length]).toEqual([['a'], 1]);
   });
 
+  it('is no holder of a permit: its listener is refused by name', async () => {
+    const permit = await holder.locks.permits('p', { permits: 1 }).acquire();
+    expect(() => permit.onRevocationRequested(() => undefined)).toThrow(/permit of "p" cannot be asked/);
+  });
+
   it('hears of each of its keys, and of no other', async () => {
     const lease = await holder.locks.acquire(['a', 'b']);
     await holder.locks.acquire('c');
