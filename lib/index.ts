@@ -45,6 +45,7 @@ export type { Semaphore } from './core/objects/semaphore.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
 export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';
+export type { ListedLock, ListOptions, LockList } from './core/listing.js';
 
 export {
   LockAbortedError,

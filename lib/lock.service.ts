@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { KeyState } from './core/seam/reply.js';
 import type { Lease } from './core/lease/lease.js';
+import type { ListOptions, LockList } from './core/listing.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
@@ -223,6 +224,26 @@ class LockService {
    */
   async isLocked(key: string): Promise<boolean> {
     return (await this.inspect(key)) !== null;
+  }
+
+  /**
+   * Resolves with one page of the keys that have a holder in any process: their holders and waiters, as {@link inspect}
+   * shows them. For people and dashboards. Repeat the call with its `cursor` until that is undefined; a page may be empty
+   * before. A key that is acquired or released meanwhile may be missing. A key without a holder is not listed.
+   *
+   * @throws LockConfigurationError for an invalid option, another cursor, and when the store cannot list its locks
+   * @throws LockStoreError when the store fails
+   *
+   * @example
+   * let page = await locks.list({ prefix: 'order:' });
+   * for (;;) {
+   *   for (const { key, kind, holders } of page.locks) console.log(key, kind, holders[0]?.owner);
+   *   if (page.cursor === undefined) break;
+   *   page = await locks.list({ prefix: 'order:', cursor: page.cursor });
+   * }
+   */
+  list(options?: ListOptions): Promise<LockList> {
+    return this.manager.list(options);
   }
 
   /**

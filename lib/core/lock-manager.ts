@@ -3,6 +3,7 @@ import { InFlight } from './in-flight.js';
 import { kindOf, type LockKind } from './kinds/kinds.js';
 import type { KeyState, PermitState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
+import { listPage, type ListOptions, type LockList } from './listing.js';
 import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
 import { currentSection, Section, runInSection } from './nesting/section.js';
@@ -250,6 +251,11 @@ export class LockManager implements LeaseHost {
       this.store.inspect(this.settings.keyPrefix + key),
     );
     return this.core.awaited(requesting);
+  }
+
+  list(options: ListOptions | undefined): Promise<LockList> {
+    const { store, settings, core } = this;
+    return core.awaited(listPage(store, core.requests, settings.keyPrefix, options));
   }
 
   async permits(key: string): Promise<PermitState | null> {

@@ -142,8 +142,8 @@ export class StoreRequests {
       this.replied();
       return reply;
     } catch (failure) {
-      // Not a failure of the store: it rejects the key by its name.
-      if (failure instanceof LockKeyError) throw failure;
+      // Not a failure of the store: it rejects the key or the request by its name.
+      if (failure instanceof LockKeyError || failure instanceof LockConfigurationError) throw failure;
       this.failed(failure);
       throw storeError(key, failure, doing, this.runtime.now() - startedAt);
     }

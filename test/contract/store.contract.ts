@@ -12,6 +12,7 @@ import { describeLatches } from './objects/latch.contract.js';
 import { describeSemaphores } from './objects/semaphore.contract.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
+import { describeListing } from './parts/listing.js';
 import { describeSessionKind } from './parts/session-kind.js';
 import { describeWatching } from './parts/watching.js';
 
@@ -79,6 +80,11 @@ export function describeStoreContract(
         describeLifecycle(context, under, makeHarness);
       });
     }
+
+    describeListing(
+      context,
+      kinds.map((kind) => KIND_CONTRACTS[kind].under),
+    );
 
     if (!hasObjects) return;
     describeSemaphores(context);

@@ -10,6 +10,7 @@ import type {
   ReleaseReply,
 } from './reply.js';
 import type { LeaseModel } from './lease-model.js';
+import type { ListReply, ListRequest } from './listing.js';
 import type { KindTraits } from './kind-traits.js';
 import type { StoreFailure } from './store-failure.js';
 import type { StoreHost } from './store-host.js';
@@ -129,6 +130,14 @@ export interface LockStore {
 
   /** Resolves with the holds of a key, of any kind; null when the key is free. */
   inspect(finalKey: string): Promise<KeyState | null>;
+
+  /**
+   * Resolves with one page of the keys that have a holder, for people. The work for one page is bounded. While nothing
+   * changes, the pages together have each key once. A store without this method cannot list its locks.
+   *
+   * @throws {LockConfigurationError} for a cursor that the store did not return, and when it cannot list in this setup
+   */
+  list?(request: ListRequest): Promise<ListReply>;
 
   /** Permits of a key; null when the store has no number for it. A store without this method keeps no permits. */
   permits?(finalKey: string): Promise<PermitState | null>;

@@ -131,6 +131,11 @@ export class MemorySpace {
     return null;
   }
 
+  /** @internal Returns the keys that may have a hold. */
+  names(): ReadonlySet<string> {
+    return new Set(this.allHolds.flatMap((kind) => [...kind.names()]));
+  }
+
   /** @internal See `LockStore.permits`. */
   permits(finalKey: string): PermitState | null {
     this.toTake('permit', finalKey);

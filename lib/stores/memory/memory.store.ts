@@ -1,8 +1,10 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
+import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
+import { keyPageOf } from '../key-pages.js';
 import { checkStoreKey } from '../key-rule.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
@@ -104,6 +106,17 @@ export class MemoryStore implements LockStore {
 
   inspect(finalKey: string): Promise<KeyState | null> {
     return this.request(() => inWholeMs(this.space.inspect(finalKey)));
+  }
+
+  list(request: ListRequest): Promise<ListReply> {
+    return this.request(() => {
+      const { page, cursor } = keyPageOf(this.space.names(), request);
+      const keys = page.flatMap((finalKey) => {
+        const state = inWholeMs(this.space.inspect(finalKey));
+        return state ? [{ finalKey, state }] : [];
+      });
+      return { keys, cursor };
+    });
   }
 
   permits(finalKey: string): Promise<PermitState | null> {

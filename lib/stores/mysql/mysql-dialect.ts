@@ -4,7 +4,7 @@ import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { nameOf } from '../sql/names.js';
 import { raw, sql } from '../sql/sql.js';
-import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
+import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnections, checkRights, checkTable, migrateTable } from './mysql-checks.js';
@@ -136,6 +136,18 @@ WHERE name = ${nameOf(finalKey)} AND until > ${NOW} AND owner <> '' ORDER BY sin
         const kind = first.kind.toString() as 'exclusive' | 'permit';
         return { kind, holders: rows.map(holderOf), waiting: [] };
       },
+    };
+  }
+
+  keysFrom(name: string, count: number): Statement<readonly KeyRow[]> {
+    return {
+      sql: sql`SELECT name, until > ${NOW} AS live FROM ${this.names.table}
+WHERE name >= ${bytes(name)} AND ${HEAD} ORDER BY name LIMIT ${count}`,
+      read: (reply) =>
+        rowsOf<{ name: Buffer; live: number }>(reply).map(({ name: of, live }) => ({
+          name: of.toString(),
+          isLive: live === 1,
+        })),
     };
   }
 

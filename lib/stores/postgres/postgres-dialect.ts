@@ -5,7 +5,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
 import { nameOf } from '../sql/names.js';
 import { raw, sql } from '../sql/sql.js';
-import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
+import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnection, checkTable, migrateTable, type TablePlace } from './postgres-checks.js';
@@ -116,6 +116,14 @@ WHERE name = ${nameOf(finalKey)} AND until > ${NOW} AND owner <> '' ORDER BY sin
         if (!first) return null;
         return { kind: first['kind'] as 'exclusive' | 'permit', holders: rows.map(holderOf), waiting: [] };
       },
+    };
+  }
+
+  keysFrom(name: string, count: number): Statement<readonly KeyRow[]> {
+    return {
+      sql: sql`SELECT name, until > ${NOW} AS live FROM ${this.names.table}
+WHERE name >= ${bytes(name)} AND ${HEAD} ORDER BY name LIMIT ${raw(String(count))}`,
+      read: (reply) => rowsOf(reply).map(({ name: of, live }) => ({ name: of!, isLive: isTrue(live) })),
     };
   }
 

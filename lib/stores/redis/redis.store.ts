@@ -6,6 +6,7 @@ import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
+import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
@@ -25,6 +26,7 @@ import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
 import { RedisLink } from './kinds/redis-link.js';
+import { RedisListing } from './listing.js';
 import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
 import type { AllNodeKinds, AtNode, NodeKind, ServerTimes } from './quorum/node-store.js';
 import type { RedisKeys } from './redis-keys.js';
@@ -72,6 +74,7 @@ export class RedisStore implements LockStore {
   private readonly keys: RedisKeys;
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
+  private readonly listing: RedisListing;
   private readonly starting = new StartingClients();
   private readonly hosts = new StoreHosts();
   private readonly minReplicas: number;
@@ -122,9 +125,11 @@ export class RedisStore implements LockStore {
     };
     this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), [
       'inspect',
+      'listed',
       'permits',
       'forceUnlock',
     ]);
+    this.listing = new RedisListing(topology, keys, (finalKey) => this.anyKind.listed(finalKey));
     const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
     const ready = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
@@ -144,6 +149,10 @@ export class RedisStore implements LockStore {
 
   inspect(finalKey: string): Promise<KeyState | null> {
     return this.anyKind.inspect(finalKey);
+  }
+
+  list(request: ListRequest): Promise<ListReply> {
+    return this.listing.page(request);
   }
 
   permits(finalKey: string): Promise<PermitState | null> {

@@ -22,6 +22,13 @@ export interface Waiting {
   readonly othersWait: boolean;
 }
 
+/** The row of a key itself. */
+export interface KeyRow {
+  readonly name: string;
+  /** Whether the key may have a holder. */
+  readonly isLive: boolean;
+}
+
 /** Statements for one kind of lock. */
 export interface KindStatements<C extends Claim> {
   acquire(claim: C, process: Waiting): Statement<AcquireReply> | Attempt<AcquireReply>;
@@ -44,6 +51,8 @@ export interface SqlDialect {
   readonly exclusive: KindStatements<ExclusiveClaim>;
   readonly permit: KindStatements<PermitClaim>;
   inspect(finalKey: string): Statement<KeyState | null>;
+  /** Returns the first `count` keys from this name on, in the order of their bytes. */
+  keysFrom(name: string, count: number): Statement<readonly KeyRow[]>;
   permits(finalKey: string): Statement<PermitState | null>;
   forceUnlock(finalKey: string): Statement<boolean>;
   /** Removes this process from the wait queue of a key. */

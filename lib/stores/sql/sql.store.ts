@@ -1,8 +1,10 @@
 import type { Runtime } from '../../core/runtime.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
+import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
+import { firstOnPage, foundAt, keyPage, PAGE_KEYS } from '../key-pages.js';
 import { checkSqlKey } from './names.js';
 import type { SqlDialect } from './sql-dialect.js';
 import { SqlKind } from './sql-kind.js';
@@ -64,6 +66,24 @@ export class SqlStore implements LockStore {
 
   inspect(finalKey: string): Promise<KeyState | null> {
     return this.lanes.run(finalKey, this.dialect.inspect(finalKey));
+  }
+
+  /** The name of a key with more than 500 bytes is its digest, and does not have the prefix. */
+  async list(request: ListRequest): Promise<ListReply> {
+    const first = firstOnPage(request);
+    // A database cannot store a NUL.
+    if (first.includes('\0')) return { keys: [], cursor: undefined };
+    const rows = await this.lanes.look(this.dialect.keysFrom(first, PAGE_KEYS + 1));
+    const names = rows.map(({ name }) => name);
+    const { page, cursor } = keyPage(names, request);
+    const keys = await foundAt(
+      page.filter((_, i) => rows[i]!.isLive),
+      async (finalKey) => {
+        const state = await this.inspect(finalKey);
+        return state && { finalKey, state };
+      },
+    );
+    return { keys, cursor };
   }
 
   permits(finalKey: string): Promise<PermitState | null> {

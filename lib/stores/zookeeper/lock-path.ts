@@ -18,6 +18,16 @@ const percent = (text: string): string =>
 export const segmentOf = (name: string): string =>
   DOTS.test(name) ? percent(name) : name.replace(ENCODED, percent);
 
+/** Returns the name of which a segment is the encoding; undefined when it is of none. */
+const nameOf = (segment: string): string | undefined => {
+  try {
+    const name = decodeURIComponent(segment);
+    return segmentOf(name) === segment ? name : undefined;
+  } catch {
+    return undefined;
+  }
+};
+
 /** Returns what a path must be, as the end of a sentence, for one that a server refuses. */
 export const faultOfPath = (path: string): string | undefined => {
   if (!path.startsWith('/')) return 'begin with "/"';
@@ -74,6 +84,11 @@ export class LockPaths {
   of(finalKey: string): string {
     if (this.custom) return `${this.chroot}${this.customPath(finalKey)}`;
     return `${this.basePath === '/' ? '' : this.basePath}/${segmentOf(finalKey)}`;
+  }
+
+  /** Returns the keys with these segments in {@link basePath}, without segments of other clients. */
+  keysOf(segments: readonly string[]): readonly string[] {
+    return segments.map(nameOf).filter((name) => name !== undefined);
   }
 
   private customPath(finalKey: string): string {

@@ -1,7 +1,9 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { LeaseModel } from '../../core/seam/lease-model.js';
+import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
@@ -9,6 +11,7 @@ import type { StoreHost } from '../../core/seam/store-host.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { checkFunction, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
+import { foundAt, keyPageOf } from '../key-pages.js';
 import { HeldNodes, revocationOf } from './held-nodes.js';
 import { LockPaths } from './lock-path.js';
 import { NodeLocks } from './node-locks.js';
@@ -16,7 +19,8 @@ import { NodeParents } from './node-parents.js';
 import { PathOrder } from './path-order.js';
 import { leasesIn, nodesOf, turnsIn, type KeyNodes } from './permit-nodes.js';
 import { Places } from './place.js';
-import { aclsFor, sync, type Acl } from './requests.js';
+import { aclsFor, getChildren, sync, type Acl } from './requests.js';
+import { CODE, hasCode } from './zk-failure.js';
 import { ZkSession } from './zk-session.js';
 import { checkZookeeper } from './zookeeper-checks.js';
 import { ZookeeperKind } from './zookeeper-kind.js';
@@ -26,6 +30,8 @@ import { dialerOf, parseConnect, resolveAuth, resolveBasePath, resolveTls } from
 const DEFAULT_COMMAND_TIMEOUT_MS = 4_000;
 /** The protocol has 32 bits for it. */
 const MAX_SESSION_MS = 2 ** 31 - 1;
+
+const HIDDEN_KEYS = 'ZooKeeper cannot list its locks with the option path: a path does not tell its key.';
 
 const NOT_REVOCABLE =
   'Curator has no revocation of permits, so their holders cannot be asked to release them';
@@ -189,6 +195,26 @@ export class ZooKeeperStore implements LockStore {
         waiting: waiting.map(({ owner }) => owner),
       };
     });
+  }
+
+  /** Each page reads the names of all nodes in the base path. */
+  async list(request: ListRequest): Promise<ListReply> {
+    const { paths, session } = this;
+    if (paths.mayNest) throw new LockConfigurationError(HIDDEN_KEYS);
+    const children = await session.request(getChildren(paths.basePath)).catch((failure: unknown) => {
+      if (hasCode(failure, CODE.noNode)) return [];
+      throw failure;
+    });
+    const { page, cursor } = keyPageOf(paths.keysOf(children), request);
+    const keys = await foundAt(page, async (finalKey) => {
+      const state = await this.inspect(finalKey).catch((failure: unknown) => {
+        // A node of another client.
+        if (hasCode(failure, CODE.noAuth)) return null;
+        throw failure;
+      });
+      return state && { finalKey, state };
+    });
+    return { keys, cursor };
   }
 
   async forceUnlock(finalKey: string): Promise<boolean> {

@@ -1,5 +1,5 @@
 import type { KeyState, PermitState } from '../../../lib/core/seam/reply.js';
-import type { RunStatement, SqlDialect } from '../../../lib/stores/sql/sql-dialect.js';
+import type { KeyRow, RunStatement, SqlDialect } from '../../../lib/stores/sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../../../lib/stores/sql/sql-session.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { SimDatabase } from './sim-database.js';
@@ -48,6 +48,10 @@ export class SimDialect implements SqlDialect {
 
   inspect(finalKey: string): Statement<KeyState | null> {
     return statement('other', ({ table }) => table.inspect(finalKey));
+  }
+
+  keysFrom(): Statement<readonly KeyRow[]> {
+    return statement('other', () => []);
   }
 
   permits(): Statement<PermitState | null> {

@@ -45,7 +45,9 @@ export interface Leftovers {
 
 /** A store that has all kinds, and the objects without a holder. */
 export type FullStore = LockStore &
-  Required<Pick<LockStore, 'permits' | 'semaphores' | 'latches'>> & { readonly kinds: AllKindStores };
+  Required<Pick<LockStore, 'list' | 'permits' | 'semaphores' | 'latches'>> & {
+    readonly kinds: AllKindStores;
+  };
 
 export type MakeHarness = () => Promise<StoreHarness>;
 

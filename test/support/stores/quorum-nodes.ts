@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { ListRequest } from '../../../lib/core/seam/listing.js';
 import type { StoreHost } from '../../../lib/core/seam/store-host.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
@@ -110,7 +111,7 @@ export class NodeServer {
 
   async send<T>(name: string, request: () => Promise<T>): Promise<T> {
     this.requests.push(name);
-    if (this.isDown) throw new StoreFailure('connection refused', 'not-executed');
+    if (this.isDown) throw new StoreFailure('connection refused', 'not-executed', { passing: true });
     const { held } = this;
     if (held) await new Promise<void>((resolve) => held.push(resolve));
     const losesReply = this.losesReplies;
@@ -178,6 +179,10 @@ class NodeStore implements StoreOfNode {
 
   inspect(finalKey: string) {
     return this.server.send('inspect', () => this.store.inspect(finalKey));
+  }
+
+  list(request: ListRequest) {
+    return this.server.send('list', () => this.store.list(request));
   }
 
   forceUnlock(finalKey: string) {

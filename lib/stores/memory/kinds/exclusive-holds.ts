@@ -62,6 +62,10 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
     return this.find(finalKey) !== undefined;
   }
 
+  names(): Iterable<string> {
+    return this.holds.keys();
+  }
+
   /** Returns the hold that a lock of another kind has to wait for. */
   blocker(finalKey: string): Blocker | undefined {
     return this.find(finalKey);

@@ -18,6 +18,8 @@ export interface KindHolds<C extends Claim = Claim> {
   /** Current number of holds. */
   readonly size: number;
   has(finalKey: string): boolean;
+  /** Keys that may have a hold. */
+  names(): Iterable<string>;
   acquire(claim: C): SpaceReply;
   extend(claim: C): ExtendReply;
   release(claim: C, keepForMs?: number): boolean;

@@ -34,6 +34,10 @@ export class PermitHolds {
     return this.find(finalKey) !== undefined;
   }
 
+  names(): Iterable<string> {
+    return this.keys.keys();
+  }
+
   /** See `KindStore.acquire`. */
   acquire({ finalKey, owner, leaseMs, of }: PermitClaim): AcquireReply {
     const now = this.clock.now();

@@ -47,6 +47,10 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     return this.blocker(finalKey) !== undefined;
   }
 
+  names(): Iterable<string> {
+    return this.keys.keys();
+  }
+
   /** Returns the hold that a lock of another kind has to wait for: the one that lasts longest. */
   blocker(finalKey: string): Blocker | undefined {
     const now = this.clock.now();

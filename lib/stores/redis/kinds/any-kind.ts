@@ -33,8 +33,28 @@ export class AnyKind {
     private readonly kinds: RedisKinds,
   ) {}
 
-  async inspect(finalKey: string): Promise<KeyState | null> {
-    const state = await this.lookAt(finalKey);
+  inspect(finalKey: string): Promise<KeyState | null> {
+    return this.stateOf(finalKey, isForeignType);
+  }
+
+  /**
+   * Returns the state of a key that a list has found. Null also for a value that is no lock, and for one of a kind that
+   * this process does not use and its Redis user may not read.
+   */
+  listed(finalKey: string): Promise<KeyState | null> {
+    const isUnreadable = (failure: unknown): boolean => isForeignType(failure) || isNotPermitted(failure);
+    return this.stateOf(finalKey, isUnreadable).catch((failure: unknown) => {
+      if (isForeignType(failure)) return null;
+      throw failure;
+    });
+  }
+
+  /** @param isForeign whether a kind that this process does not use has said that the value is none of its own */
+  private async stateOf(
+    finalKey: string,
+    isForeign: (failure: unknown) => boolean,
+  ): Promise<KeyState | null> {
+    const state = await this.lookAt(finalKey, isForeign);
     if (state?.kind !== 'fair' && state?.kind !== 'read' && state?.kind !== 'write') return state;
     const { [state.kind]: kind } = this.kinds;
     if (kind.inUse) return state;
@@ -86,7 +106,7 @@ export class AnyKind {
    * their place among earlier and later ones. The other kinds are asked only when none of these knows the value,
    * because the Redis user may lack the right. Resolves with the view of the kind that found something.
    */
-  private async lookAt(finalKey: string): Promise<KeyState | null> {
+  private async lookAt(finalKey: string, isForeign: (failure: unknown) => boolean): Promise<KeyState | null> {
     const { exclusive, fair } = this.kinds;
     const request = (kind: RedisKind<never>): Promise<KeyState | null> => kind.inspect(finalKey);
     try {
@@ -96,7 +116,7 @@ export class AnyKind {
       const others = this.others(false);
       if (!isForeignType(failure) || others.length === 0) throw failure;
       return firstReply(others.map(request)).catch((other: unknown) => {
-        throw isForeignType(other) ? failure : other;
+        throw isForeign(other) ? failure : other;
       });
     }
   }

@@ -3,8 +3,9 @@ import { checkMs, reading, invalidOption } from '../../../core/settings/option-c
 import { isArray } from '../../../core/errors/describe.js';
 import { systemRuntime, type Runtime } from '../../../core/runtime.js';
 import type { KindStores, LockStore } from '../../../core/seam/lock-store.js';
-import type { Holder, KeyState } from '../../../core/seam/reply.js';
+import type { KeyState } from '../../../core/seam/reply.js';
 import { EXPIRING } from '../../../core/seam/lease-model.js';
+import type { ListReply, ListRequest } from '../../../core/seam/listing.js';
 import { StoreHosts } from '../../../core/seam/store-hosts.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { StoreHost } from '../../../core/seam/store-host.js';
@@ -16,7 +17,9 @@ import { QuorumFailure } from './quorum-failure.js';
 import { QuorumHolds } from './quorum-holds.js';
 import type { QuorumHost } from './quorum-host.js';
 import { QuorumKind } from './quorum-kind.js';
+import { pageOfQuorum } from './quorum-listing.js';
 import { QuorumNode } from './quorum-node.js';
+import { mergedState } from './quorum-states.js';
 
 const DEFAULT_DELAY_MS = 30_000;
 
@@ -145,27 +148,16 @@ export class QuorumStore implements LockStore {
   async inspect(finalKey: string): Promise<KeyState | null> {
     const { majority, nodes } = this;
     const states = await this.requestAll((store) => store.inspect(finalKey), 'not-executed');
-    const found = states.filter((state): state is KeyState => state !== null);
-    const seen = new Map<string, Holder[]>();
-    for (const { kind, holders } of found) {
-      for (const holder of holders) {
-        const id = `${kind} ${holder.owner}`;
-        seen.set(id, [...(seen.get(id) ?? []), holder]);
-      }
-    }
-    const held = [...seen].filter(([, of]) => of.length >= majority - (nodes.length - states.length));
-    const [first] = held;
-    if (!first) return null;
-    const kind = first[0].split(' ')[0] as KeyState['kind'];
-    const holders = held
-      .filter(([id]) => id.startsWith(`${kind} `))
-      .map(([, of]) => ({
-        ...of[0]!,
-        remainingMs: of.map(({ remainingMs }) => remainingMs).sort((a, b) => b - a)[
-          Math.min(majority, of.length) - 1
-        ]!,
-      }));
-    return { kind, holders, waiting: [] };
+    const found = states.filter((state) => state !== null);
+    return mergedState(found, { majority, atLeast: majority - (nodes.length - states.length) });
+  }
+
+  /** Resolves with the keys of all nodes that reply. A key of fewer than a majority is the rest of a lock. */
+  list(request: ListRequest): Promise<ListReply> {
+    const { nodes, majority } = this;
+    const requestAll = <T>(of: (store: NodeStore) => Promise<T>): Promise<readonly T[]> =>
+      this.requestAll(of, 'not-executed');
+    return this.run(() => pageOfQuorum({ nodes, majority, requestAll }, request));
   }
 
   /** Ends the holds on all nodes. Resolves with true when there was one on any of them. */

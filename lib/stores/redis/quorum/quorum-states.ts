@@ -1,0 +1,32 @@
+import type { Holder, KeyState } from '../../../core/seam/reply.js';
+
+/**
+ * Merges what nodes say about one key: the holders that at least `atLeast` of the states have, of the kind that most
+ * nodes have. A hold lasts as long as `majority` nodes keep it. Null without such a holder.
+ */
+export const mergedState = (
+  states: readonly KeyState[],
+  { atLeast, majority }: { readonly atLeast: number; readonly majority: number },
+): KeyState | null => {
+  const seen = new Map<string, { readonly kind: KeyState['kind']; readonly holds: Holder[] }>();
+  for (const { kind, holders } of states) {
+    for (const holder of holders) {
+      const id = `${kind} ${holder.owner}`;
+      const { holds } = seen.get(id) ?? { holds: [] };
+      seen.set(id, { kind, holds: [...holds, holder] });
+    }
+  }
+  const held = [...seen.values()].filter(({ holds }) => holds.length >= atLeast);
+  const [first] = held.sort((a, b) => b.holds.length - a.holds.length);
+  if (!first) return null;
+  const { kind } = first;
+  const holders = held
+    .filter((one) => one.kind === kind)
+    .map(({ holds }) => ({
+      ...holds[0]!,
+      remainingMs: holds.map(({ remainingMs }) => remainingMs).sort((a, b) => b - a)[
+        Math.min(majority, holds.length) - 1
+      ]!,
+    }));
+  return { kind, holders, waiting: [] };
+};
