@@ -18,6 +18,7 @@ import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
 import {
   DOCUMENTED_RULES,
   FAIR_RULES,
+  LIST_RULES,
   PERMIT_RULES,
   READ_WRITE_RULES,
 } from '../support/redis/documented-user.js';
@@ -47,6 +48,7 @@ const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: st
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
 const MYSQL_OPTIONS = ['lib/stores/mysql/mysql.store.ts', 'MysqlStoreOptions'] as const;
 const POSTGRES_OPTIONS = ['lib/stores/postgres/postgres.store.ts', 'PostgresStoreOptions'] as const;
+const LIST_OPTIONS = ['lib/core/listing.ts', 'ListOptions'] as const;
 const ZOOKEEPER_OPTIONS = ['lib/stores/zookeeper/zookeeper.store.ts', 'ZooKeeperStoreOptions'] as const;
 
 /** The pages of the objects without a holder. */
@@ -87,6 +89,9 @@ describe('the documentation', () => {
     [...MYSQL_OPTIONS, 'docs/stores/mysql.md'],
     [...POSTGRES_OPTIONS, 'docs/stores/postgres.md'],
     [...ZOOKEEPER_OPTIONS, 'docs/stores/zookeeper.md'],
+    [...LIST_OPTIONS, 'docs/guide/lock-service.md'],
+    ['lib/core/listing.ts', 'ListedLock', 'docs/guide/lock-service.md'],
+    ['lib/core/listing.ts', 'LockList', 'docs/guide/lock-service.md'],
     ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
     ['lib/core/lease/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
     ['lib/core/lock-manager.ts', 'LockUsage', 'docs/guide/lock-service.md'],
@@ -125,6 +130,7 @@ describe('the documentation', () => {
       ...membersOf(program, ...MYSQL_OPTIONS),
       ...membersOf(program, ...POSTGRES_OPTIONS),
       ...membersOf(program, ...ZOOKEEPER_OPTIONS),
+      ...membersOf(program, ...LIST_OPTIONS),
     ];
     const named = tablesOf('option').flatMap(({ rows }) => firstSpans(rows));
     expect(named.filter((name) => !known.includes(name))).toEqual([]);
@@ -284,7 +290,7 @@ describe('the documentation', () => {
     const documented = tables(page('docs/operations/permissions.md')).flatMap(({ rows }) =>
       rows.flatMap(([commands = '']) => codeSpans(commands)),
     );
-    const all = [...DOCUMENTED_RULES, ...PERMIT_RULES, ...FAIR_RULES, ...READ_WRITE_RULES];
+    const all = [DOCUMENTED_RULES, PERMIT_RULES, FAIR_RULES, READ_WRITE_RULES, LIST_RULES].flat();
     const rules = [...new Set(all)].filter((rule) => rule.startsWith('+'));
     expect(documented.map((command) => `+${command.toLowerCase().replace(' ', '|')}`).sort()).toEqual(
       rules.sort(),

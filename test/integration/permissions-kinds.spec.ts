@@ -4,6 +4,7 @@ import { until, within } from '../support/async.js';
 import {
   DOCUMENTED_RULES,
   FAIR_RULES,
+  LIST_RULES,
   OBJECT_RULES,
   PERMIT_RULES,
   READ_WRITE_RULES,
@@ -120,11 +121,21 @@ const useObjects = async (one: OpenLocks, two: OpenLocks): Promise<void> => {
   }
 };
 
+/** Lists a lock and values that are none. */
+const useList = async (one: OpenLocks, two: OpenLocks): Promise<void> => {
+  await lab.admin.set('other:order', 1);
+  const leases = await Promise.all(KEYS.map((key) => one.locks.acquire(key)));
+  const { locks } = await two.locks.list();
+  expect(locks.map(({ key }) => key).sort()).toEqual(KEYS);
+  for (const lease of leases) await lease.release();
+};
+
 const KINDS = {
   'fair locks': { rules: FAIR_RULES, use: useFair },
   permits: { rules: PERMIT_RULES, use: usePermits },
   'read-write locks': { rules: READ_WRITE_RULES, use: useReadWrite },
   'semaphores and latches': { rules: OBJECT_RULES, use: useObjects },
+  lists: { rules: LIST_RULES, use: useList },
 };
 const EACH = Object.entries(KINDS).map(([kind, { rules, use }]) => ({ kind, rules, use }));
 const EACH_RULE = EACH.flatMap(({ kind, rules, use }) => rules.map((rule) => ({ kind, rules, rule, use })));
@@ -151,6 +162,24 @@ describe('the smallest user of Redis and', () => {
     expect(names).not.toEqual([]);
     const wanted = rule.slice(1).replace(/\*.*$/, '');
     expect(names.filter((name) => !name.startsWith(wanted))).toEqual([]);
+  });
+
+  it('lists: without the rule the error names it', async () => {
+    const [one] = await openFor([]);
+    await expect(one.locks.list()).rejects.toThrow(/lacks the ACL rule \+scan.*permissions\.md/);
+  });
+
+  it('lists: without the rules for permits they have no permits, and values that are no lock break none', async () => {
+    const [admin] = [lab.open()];
+    await using _permit = await admin.locks.permits('crm', { permits: 1 }).acquire();
+    await using _read = await admin.locks.acquire('report', { mode: 'read' });
+    await lab.admin.set('lock:text', 'a string');
+    await lab.admin.sadd('lock:set', 'a');
+    const [one] = await openFor(LIST_RULES);
+    expect((await one.locks.list()).locks).toMatchObject([{ key: 'report', kind: 'read' }]);
+    const [, two] = await openFor([...LIST_RULES, ...PERMIT_RULES]);
+    const { locks } = await two.locks.list();
+    expect(locks.map(({ key }) => key).sort()).toEqual(['crm', 'report']);
   });
 
   it('other kinds: without their rules it still uses plain locks, and hears what is refused', async () => {

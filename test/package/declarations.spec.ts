@@ -20,25 +20,25 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockLostError: `${ERROR} reason`,
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs`,
   LockService:
-    'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect ' +
+    'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect list ' +
     'isLocked forceUnlock revoke held usage ping on instanceId',
   LockStoreError: `${ERROR} outcome`,
   MemorySpace: 'size',
-  MemoryStore: `${STORE} permits semaphores latches space size revoke`,
-  MysqlStore: `${STORE} permits migrate`,
+  MemoryStore: `${STORE} list permits semaphores latches space size revoke`,
+  MysqlStore: `${STORE} list permits migrate`,
   MultiLease: 'parts of signal lost loss remainingMs',
-  PostgresStore: `${STORE} permits migrate`,
+  PostgresStore: `${STORE} list permits migrate`,
   Permits: 'key withPermit acquire tryAcquire inspect',
   StoreQueueEntry: 'notify mayHaveMissed listen leave',
   LockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
-  QuorumStore: `${STORE} diagnose`,
+  QuorumStore: `${STORE} list diagnose`,
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot onModuleInit',
-  RedisStore: `${STORE} permits semaphores latches address serverTimes diagnose`,
+  RedisStore: `${STORE} list permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly',
   StoreHosts: 'add log warn atRisk revocationRequested',
-  ZooKeeperStore: `${STORE} revoke`,
+  ZooKeeperStore: `${STORE} list revoke`,
 };
 
 describe('the declarations of the package', () => {

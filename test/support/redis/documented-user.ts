@@ -45,6 +45,8 @@ export const READ_WRITE_RULES = rulesIn('With read-write locks');
 export const OBJECT_RULES = rulesIn('With semaphores and latches');
 /** Rules of the smallest user that are for the wait queue alone. */
 export const QUEUE_RULES = rulesIn('For the wait queue');
+/** And for lists of holds. */
+export const LIST_RULES = rulesIn('For lists');
 /** And in a cluster. */
 export const CLUSTER_RULES = rulesIn('In a cluster');
 /** And with `replicas`. */
