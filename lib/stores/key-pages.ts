@@ -4,7 +4,7 @@ import type { ListRequest } from '../core/seam/listing.js';
 /** Maximum number of keys on a page of a store whose keys have an order. */
 export const PAGE_KEYS = 100;
 
-/** Requests of a page that are under way at once. */
+/** Requests of a page that are under way at once, in a store that sends them behind each other without a wait. */
 const AT_ONCE = 100;
 
 /**
@@ -48,10 +48,11 @@ export const keyPageOf = (all: Iterable<string>, request: ListRequest): KeyPage 
 export const foundAt = async <T>(
   keys: readonly string[],
   look: (finalKey: string) => Promise<T | null>,
+  atOnce = AT_ONCE,
 ): Promise<readonly T[]> => {
   const found: T[] = [];
-  for (let at = 0; at < keys.length; at += AT_ONCE) {
-    const replies = await Promise.all(keys.slice(at, at + AT_ONCE).map(look));
+  for (let at = 0; at < keys.length; at += atOnce) {
+    const replies = await Promise.all(keys.slice(at, at + atOnce).map(look));
     found.push(...replies.filter((reply) => reply !== null));
   }
   return found;

@@ -1,10 +1,10 @@
 import type { Runtime } from '../../core/runtime.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
-import type { ListReply, ListRequest } from '../../core/seam/listing.js';
+import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
-import { firstOnPage, foundAt, keyPage, PAGE_KEYS } from '../key-pages.js';
+import { firstOnPage, foundAt, invalidCursor, keyPage, PAGE_KEYS } from '../key-pages.js';
 import { checkSqlKey } from './names.js';
 import type { SqlDialect } from './sql-dialect.js';
 import { SqlKind } from './sql-kind.js';
@@ -71,19 +71,19 @@ export class SqlStore implements LockStore {
   /** The name of a key with more than 500 bytes is its digest, and does not have the prefix. */
   async list(request: ListRequest): Promise<ListReply> {
     const first = firstOnPage(request);
-    // A database cannot store a NUL.
-    if (first.includes('\0')) return { keys: [], cursor: undefined };
+    // A database cannot store a NUL, so no page begins with one.
+    if (first.includes('\0'))
+      return request.cursor === undefined ? { keys: [], cursor: undefined } : invalidCursor();
     const rows = await this.lanes.look(this.dialect.keysFrom(first, PAGE_KEYS + 1));
     const names = rows.map(({ name }) => name);
     const { page, cursor } = keyPage(names, request);
-    const keys = await foundAt(
-      page.filter((_, i) => rows[i]!.isLive),
-      async (finalKey) => {
-        const state = await this.inspect(finalKey);
-        return state && { finalKey, state };
-      },
-    );
-    return { keys, cursor };
+    const live = page.filter((_, i) => rows[i]!.isLive);
+    // One after the other: the time-out of a statement counts from its request.
+    const look = async (finalKey: string): Promise<ListedKey | null> => {
+      const state = await this.lanes.look(this.dialect.inspect(finalKey));
+      return state && { finalKey, state };
+    };
+    return { keys: await foundAt(live, look, 1), cursor };
   }
 
   permits(finalKey: string): Promise<PermitState | null> {

@@ -143,5 +143,14 @@ export function describeListing(context: ContractContext, kinds: readonly KindUn
         LockConfigurationError,
       );
     });
+
+    if (context.takesNul) return;
+    it('rejects a cursor with a NUL, which no key has there', async () => {
+      const store = await context.connect();
+      const prefix = newPrefix();
+      await expect(store.list({ prefix, cursor: `${prefix}\0` })).rejects.toBeInstanceOf(
+        LockConfigurationError,
+      );
+    });
   });
 }
