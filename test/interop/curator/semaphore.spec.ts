@@ -207,7 +207,9 @@ describe('an InterProcessSemaphoreV2 of Curator and permits', () => {
     await java.send('unlock', { kind: 'semaphore', name });
     const other = newName();
     await java.send('lock', { name: other });
-    await expect(locks.permits(other, { permits: 1 }).acquire()).rejects.toThrow('A key is for permits or for a lock');
+    await expect(locks.permits(other, { permits: 1 }).acquire()).rejects.toThrow(
+      'A key is for permits or for a lock',
+    );
     await java.send('unlock', { name: other });
   });
 });
