@@ -170,6 +170,8 @@ class Contention {
       (reply.status === 'granted' || reply.status === 'taken' || 'entry' in reply)
     )
       this.entryIsOver();
+    // Before waiters whose time is over are told.
+    if (reply.status === 'taken' || reply.status === 'queued') this.noteBlocker(reply);
     if (this.isContender) this.queue.replied(reply.status !== 'granted');
     this.core.requests.replied();
   }
@@ -284,7 +286,6 @@ class Contention {
     const deadline = deadlineOf(wait);
     const now = core.runtime.now();
     if (reply.status === 'failing') return pauseInOutage(core, queue, wait, this.claim);
-    if (reply.status === 'taken' || reply.status === 'queued') this.noteBlocker(reply);
     if (reply.status === 'queued' && 'entry' in reply) this.enqueued(reply);
     const { entry } = this;
     if (entry?.outcome) return;

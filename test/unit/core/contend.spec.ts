@@ -65,6 +65,14 @@ describe('a free key', () => {
 });
 
 describe('a taken key', () => {
+  it('of another kind is named to the waiters whose time was over before the reply', async () => {
+    const callers = [acquire({ waitMs: 50 }), acquire({ waitMs: 50 })];
+    await runtime.pass(60);
+    expect(callers.map(({ state }) => state)).toEqual(['pending', 'pending']);
+    await store.next('acquire').reply({ status: 'taken', retryInMs: 30_000, heldAs: 'read' });
+    for (const { error } of callers) expect(error).toMatchObject({ code: 'LOCK_TAKEN', heldAs: 'read' });
+  });
+
   it('is listened for, and asked for again as soon as that can be heard', async () => {
     const caller = acquire();
     await store.next('acquire').reply(taken());
