@@ -5,7 +5,7 @@ import type { Session } from '../seam/lease-model.js';
 import type { ExtendReply } from '../seam/reply.js';
 import type { StoreRequests } from '../store-requests.js';
 import { StoreFailure } from '../seam/store-failure.js';
-import type { Hold } from './hold.js';
+import type { Hold, HoldState } from './hold.js';
 
 /** Returns how often holds with this lease are renewed, in ms. */
 const periodOf = (watchdogMs: number): number => Math.floor(watchdogMs / 3);
@@ -161,6 +161,8 @@ export class LeaseKeeper {
         continue;
       }
       if (now >= this.slowAt(hold)) this.isSlow(hold, now);
+      // A listener of that may have released it.
+      if ((hold.state as HoldState) !== 'held') continue;
       const { renewedLeaseMs, requestAgainAt } = hold;
       if (renewedLeaseMs !== undefined) watched.add(renewedLeaseMs);
       const isRound = renewedLeaseMs !== undefined && now >= (this.rounds.get(renewedLeaseMs) ?? now);

@@ -77,7 +77,7 @@ export const stores: Workload = {
     'Each store has its defaults, except that callers wait without an end.',
   doesNotShow:
     'A network, or servers on machines of their own. All servers and clients share the CPUs and a disk, and one store is busy ' +
-    'at a time. What happens to a lock when a server dies, and what callers of one key wait for.',
+    'at a time. Locks when a server dies. Waits of many callers for one key.',
   charts: [
     {
       kind: 'bars',

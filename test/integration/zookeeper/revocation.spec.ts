@@ -20,6 +20,13 @@ describe('a holder in ZooKeeper that another client asks to release', () => {
     lease.onRevocationRequested(({ key }) => void heard.push(key));
     return heard;
   };
+  /** A holder with a proxy before its server, and a client that may ask it. */
+  const behindProxy = async () => {
+    const proxy = await lab.proxy();
+    const holder = lab.open({ watchdogMs: LONG_MS }, { connect: proxy.address });
+    const key = newKey();
+    return { proxy, holder, asker: lab.open(), key, lease: await holder.locks.acquire(key) };
+  };
   const isHeard = (heard: readonly string[]): Promise<unknown> =>
     until(() => heard.length > 0, { what: 'the holder hears of the request' });
   const isWatched = (): Promise<unknown> =>
@@ -55,11 +62,7 @@ describe('a holder in ZooKeeper that another client asks to release', () => {
   });
 
   it('hears of it when the connection is lost as its node is looked at, and later replies were seen', async () => {
-    const proxy = await lab.proxy();
-    const holder = lab.open({ watchdogMs: LONG_MS }, { connect: proxy.address });
-    const asker = lab.open();
-    const key = newKey();
-    const lease = await holder.locks.acquire(key);
+    const { proxy, holder, asker, key, lease } = await behindProxy();
     const heard = heardBy(lease);
     expect(await asker.locks.revoke(key)).toBe(true);
     const [node] = await lab.nodes(key);
@@ -97,11 +100,7 @@ describe('a holder in ZooKeeper that another client asks to release', () => {
   });
 
   it('hears of it after a reconnect, when the request came in between', async () => {
-    const proxy = await lab.proxy();
-    const holder = lab.open({ watchdogMs: LONG_MS }, { connect: proxy.address });
-    const asker = lab.open();
-    const key = newKey();
-    const lease = await holder.locks.acquire(key);
+    const { proxy, asker, key, lease } = await behindProxy();
     const heard = heardBy(lease);
     await isWatched();
     proxy.refuse();

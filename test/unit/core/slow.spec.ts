@@ -6,8 +6,9 @@ import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
-import { Log } from '../../support/core/core-under-test.js';
-import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { coreUnderTest, Log } from '../../support/core/core-under-test.js';
+import { granted, released } from '../../support/core/scripted-store.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 let runtime: VirtualRuntime;
 let space: MemorySpace;
@@ -119,6 +120,18 @@ describe('a holder that holds for long', () => {
     await runtime.pass(60_000);
     expect(events).toHaveLength(1);
     expect(await manager.release(second)).toBe('released');
+  });
+
+  it('may release in the listener: nothing renews its lock any more', async () => {
+    const { manager, call, store, runtime } = coreUnderTest({ slowHoldMs: 10_000, watchdogMs: 30_000 });
+    const acquiring = manager.acquire(['k'], call());
+    await settled();
+    await store.next('acquire').reply(granted());
+    const lease = await acquiring;
+    manager.on('slow-hold', () => void manager.release(lease));
+    await runtime.pass(10_000);
+    expect(store.sent.map(({ name }) => name)).toEqual(['acquire', 'release']);
+    await store.next('release').reply(released());
   });
 
   it('is not reported by default', async () => {
