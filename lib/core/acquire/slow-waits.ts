@@ -3,7 +3,7 @@ import type { LockKind } from '../kinds/kinds.js';
 import type { Runtime } from '../runtime.js';
 import type { Wait } from './wait.js';
 
-/** Minimum pause between two checks, in ms: the callers of a crowd become slow one after the other. */
+/** Minimum pause between two reports, in ms: the callers of a crowd become slow one after the other. */
 const PAUSE_MS = 100;
 
 /** What a caller that waits knows of the others. */
@@ -54,7 +54,8 @@ export class SlowWaits {
     const { runtime } = this.host;
     runtime.clearTimer(this.timer);
     this.dueAt = dueAt;
-    this.timer = runtime.setTimer(() => this.check(), Math.max(0, dueAt - runtime.now()), true);
+    const delayMs = Math.max(0, Math.ceil(dueAt - runtime.now()));
+    this.timer = runtime.setTimer(() => this.check(), delayMs, true);
   }
 
   private check(): void {
@@ -73,7 +74,9 @@ export class SlowWaits {
         wait.isSlow = true;
       }
     }
-    if (nextAt < Infinity) this.arm(Math.max(nextAt, now + PAUSE_MS));
+    // A timer may fire a moment early: then nothing was reported, and there is no pause.
+    const pauseMs = slow.length > 0 ? PAUSE_MS : 0;
+    if (nextAt < Infinity) this.arm(Math.max(nextAt, now + pauseMs));
     if (slow.length > 0) this.host.report(slow);
   }
 }

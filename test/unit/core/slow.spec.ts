@@ -52,6 +52,19 @@ describe('a caller that waits for long', () => {
     for (const wait of waits) await waiter.manager.release(await wait);
   });
 
+  it('is reported in time, also by a timer that fires a moment early', async () => {
+    const { setTimer } = runtime;
+    runtime.setTimer = (action, ms) => setTimer.call(runtime, action, Math.max(0, ms - 0.5));
+    const { manager, call } = processWith();
+    const events = eventsOf(manager, 'waiting');
+    const lease = await manager.acquire(['k'], call);
+    const waiting = manager.acquire(['k'], call);
+    await runtime.pass(1_001);
+    expect(events).toHaveLength(1);
+    await manager.release(lease);
+    await manager.release(await waiting);
+  });
+
   it('counts from the beginning of its call, also where another caller had the key in between', async () => {
     const { manager, call } = processWith();
     const events = eventsOf(manager, 'waiting');
