@@ -62,4 +62,6 @@ export { LockExceptionFilter } from './transport/lock-exception.filter.js';
 export { LockHttpException } from './transport/lock-error-mapping.js';
 
 export type { LockKind } from './core/kinds/kinds.js';
+export type { InspectedHolder, InspectedKey } from './core/holders/holders.js';
+export type { LockHolder } from './core/holders/process-record.js';
 export type { Holder, KeyState, PermitState } from './core/seam/reply.js';

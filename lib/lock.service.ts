@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { KeyState } from './core/seam/reply.js';
+import type { InspectedKey } from './core/holders/holders.js';
 import type { Lease } from './core/lease/lease.js';
 import type { ListOptions, LockList } from './core/listing.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
@@ -211,7 +211,7 @@ class LockService {
    *
    * @example const [holder] = (await locks.inspect('order:42'))?.holders ?? [];
    */
-  async inspect(key: string): Promise<KeyState | null> {
+  async inspect(key: string): Promise<InspectedKey | null> {
     checkKey(key);
     return this.manager.inspect(key);
   }
@@ -223,7 +223,8 @@ class LockService {
    * @example if (await locks.isLocked('nightly')) return 'still running';
    */
   async isLocked(key: string): Promise<boolean> {
-    return (await this.inspect(key)) !== null;
+    checkKey(key);
+    return this.manager.isLocked(key);
   }
 
   /**

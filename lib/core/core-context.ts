@@ -3,6 +3,9 @@ import type { LocalQueue } from './acquire/local-queue.js';
 import { LocalQueues } from './acquire/local-queues.js';
 import { SlowWaits } from './acquire/slow-waits.js';
 import type { Wait } from './acquire/wait.js';
+import { Holders } from './holders/holders.js';
+import { OwnProcess } from './holders/own-process.js';
+import type { OwnHold } from './holders/questions.js';
 import { abortedError, shutdownError } from './errors/error-messages.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
@@ -37,6 +40,8 @@ export class CoreContext {
   readonly outages: Outages;
   readonly revocations: Revocations;
   readonly slowWaits: SlowWaits;
+  readonly process: OwnProcess;
+  readonly holders: Holders;
   private readonly portions: Portions;
   /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
@@ -68,7 +73,18 @@ export class CoreContext {
       failed: (failure) => this.health.failed(failure),
     });
     this.requests = new StoreRequests(store, runtime, this.health, this.opening);
-    const slow = new SlowReports(this.events, this.logger);
+    const notes = settings.holderInfo ? store.processes : undefined;
+    const holds = (): readonly OwnHold[] => this.keeper.all;
+    this.process = new OwnProcess({
+      ...{ instanceId: this.instanceId, runtime, logger: this.logger, holds, appName: settings.appName },
+      ...{ notes },
+      periodMs: settings.watchdogMs,
+    });
+    this.holders = new Holders({
+      ...{ store, runtime, own: this.process, notes, holds },
+      holdsKey: (finalKey) => this.queuesAt(finalKey).some(({ held }) => held !== undefined),
+    });
+    const slow = new SlowReports(this.events, this.logger, this.holders);
     this.keeper = new LeaseKeeper(this.requests, runtime, {
       slowHoldMs: settings.slowHoldMs,
       report: slow.hold,
@@ -111,7 +127,10 @@ export class CoreContext {
     return new LocalQueues(kindOf(kind).singleHolder, this.traits[kind].eachQueued, {
       runtime: this.runtime,
       maxWaiters: this.settings.maxWaiters,
-      keepAlive: (hold) => this.keeper.add(hold),
+      keepAlive: (hold) => {
+        this.keeper.add(hold);
+        this.process.used();
+      },
       lookAt: (hold) => this.keeper.lookAtHold(hold),
       watch: (claim, listener) => this.requests.watch(claim, listener),
       outages: this.outages,
@@ -162,12 +181,17 @@ export class CoreContext {
     return this.queues[kind].forCaller(finalKey, key);
   }
 
+  /** Returns the local queues of a key, of all kinds. */
+  private queuesAt(finalKey: string): readonly LocalQueue[] {
+    return Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
+  }
+
   /**
    * Registers a forced unlock that is about to be sent. Call the returned function when the store has replied. It
    * invalidates grants that the store gave before the unlock, even if their replies are still to come.
    */
   forcing(finalKey: string): () => void {
-    const queues = Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
+    const queues = this.queuesAt(finalKey);
     const attempts = queues.map((queue) => queue.attempts);
     const requestedAt = this.runtime.now();
     for (const queue of queues) queue.forcedAt = requestedAt;

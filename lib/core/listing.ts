@@ -2,7 +2,7 @@ import { isArray } from './errors/describe.js';
 import { LockConfigurationError } from './errors/lock.errors.js';
 import type { ListRequest } from './seam/listing.js';
 import type { LockStore } from './seam/lock-store.js';
-import type { KeyState } from './seam/reply.js';
+import type { InspectedKey } from './holders/holders.js';
 import { invalidOption, reading } from './settings/option-checks.js';
 import { checkNames, type Names } from './settings/option-names.js';
 import type { StoreRequests } from './store-requests.js';
@@ -16,7 +16,7 @@ export interface ListOptions {
 }
 
 /** A key that has at least one holder in any process. */
-export interface ListedLock extends KeyState {
+export interface ListedLock extends InspectedKey {
   /** Key without the `keyPrefix` of the module. */
   readonly key: string;
   /** Number of nodes that have the key. Only in a quorum: fewer than a majority are no lock, but the rest of one. */

@@ -1,5 +1,6 @@
 import { LockConfigurationError, type LossReason } from './errors/lock.errors.js';
 import { formatValue, textOf } from './errors/describe.js';
+import type { LockHolder } from './holders/process-record.js';
 import type { LockKind } from './kinds/kinds.js';
 
 /** Events for operators. There is one event for each key, as the caller wrote it. Durations are whole ms. */
@@ -10,7 +11,7 @@ export interface LockEvents {
    */
   acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
   /**
-   * A caller was rejected: its wait timed out, or the queue was full. `waitersAhead` and `heldAs` are those of
+   * A caller was rejected: its wait timed out, or the queue was full. `waitersAhead`, `heldAs` and `holder` are those of
    * `LockNotAcquiredError`.
    */
   busy: {
@@ -18,16 +19,18 @@ export interface LockEvents {
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
     readonly heldAs?: LockKind | undefined;
+    readonly holder?: LockHolder | undefined;
   };
   /**
-   * A caller has waited for `slowWaitMs`, and goes on waiting; once for each key of a call. `waitersAhead` and `heldAs` are
-   * those of `LockNotAcquiredError`.
+   * A caller has waited for `slowWaitMs`, and goes on waiting; once for each key of a call. `waitersAhead`, `heldAs` and
+   * `holder` are those of `LockNotAcquiredError`.
    */
   waiting: {
     readonly key: string;
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
     readonly heldAs?: LockKind | undefined;
+    readonly holder?: LockHolder | undefined;
   };
   /** A lock or a permit has been held for `slowHoldMs`, and still is. Once for each hold. */
   'slow-hold': { readonly key: string; readonly heldMs: number };
@@ -113,6 +116,11 @@ export class LockEventHub {
       entries.delete(entry);
       if (entries.size === 0 && this.listeners.get(event) === entries) this.listeners.delete(event);
     };
+  }
+
+  /** Returns whether an event has listeners. */
+  has(event: keyof LockEvents): boolean {
+    return this.listeners.has(event);
   }
 
   /** Emits an event. Builds it only if it has listeners. */

@@ -7,10 +7,11 @@ import { listPage, type ListOptions, type LockList } from './listing.js';
 import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
 import { currentSection, Section, runInSection } from './nesting/section.js';
+import type { InspectedKey } from './holders/holders.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import { isTaken, LockConfigurationError, withStackFromHere } from './errors/lock.errors.js';
+import { isTaken, LockConfigurationError, withHolder, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
 import type { LockCall } from './settings/lock-call.js';
@@ -120,11 +121,12 @@ export class LockManager implements LeaseHost {
     return this.core.traits[kind].fenced ? 'fencing is off' : `${this.store.name} has none for a ${noun}`;
   }
 
-  acquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease> {
+  /** @param forCaller whether the caller gets the error, and so the holder in it */
+  acquire(keys: readonly KeyOfCall[], call: LockCall, forCaller = call.showsHolder): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
     const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt);
-    const refused = (error: unknown): never => this.refused(error, keys, startedAt);
+    const refused = (error: unknown): Promise<never> => this.refused(error, keys, startedAt, forCaller);
     try {
       return this.core.awaited(this.acquisition.take(keys, startedAt, call, granted, refused));
     } catch (error) {
@@ -149,7 +151,7 @@ export class LockManager implements LeaseHost {
       };
       return { lease: new Lease(this, parts), allHeld };
     } catch (error) {
-      return this.refused(error, [key], startedAt);
+      return await this.refused(error, [key], startedAt, true);
     }
   }
 
@@ -158,21 +160,36 @@ export class LockManager implements LeaseHost {
     return new Lease(this, parts);
   }
 
-  private refused(error: unknown, keys: readonly KeyOfCall[], startedAt: number): never {
-    this.inFlight.end();
+  private async refused(
+    error: unknown,
+    keys: readonly KeyOfCall[],
+    startedAt: number,
+    forCaller: boolean,
+  ): Promise<never> {
+    // Before anything is awaited: V8 knows the caller only here.
+    withStackFromHere(error);
     if (isTaken(error)) {
+      const waitedMs = Math.round(this.runtime.now() - startedAt);
       const [first] = keys;
       const { key = typeof first === 'string' ? first : first!.key, waitersAhead, heldAs } = error;
-      const waitedMs = Math.round(this.runtime.now() - startedAt);
-      this.core.events.emit('busy', () => ({ key, waitedMs, waitersAhead, ...(heldAs && { heldAs }) }));
+      const finalKey = this.settings.keyPrefix + key;
+      const { holders, events } = this.core;
+      const holder = forCaller ? await holders.of(finalKey) : holders.ownOf(finalKey);
+      withHolder(error, holder);
+      events.emit('busy', () => ({
+        ...{ key, waitedMs, waitersAhead },
+        ...(heldAs && { heldAs }),
+        ...(holder && { holder }),
+      }));
     }
-    throw withStackFromHere(error);
+    this.inFlight.end();
+    throw error;
   }
 
   /** Resolves with null when the lock is taken; every other error is thrown. */
   async tryAcquire(keys: readonly KeyOfCall[], call: LockCall): Promise<Lease | null> {
     try {
-      return await this.acquire(keys, call);
+      return await this.acquire(keys, call, false);
     } catch (error) {
       if (isTaken(error)) return null;
       throw error;
@@ -246,16 +263,33 @@ export class LockManager implements LeaseHost {
     return (lease.ending ??= this.core.awaited(this.releaseParts(lease)));
   }
 
-  inspect(key: string): Promise<KeyState | null> {
-    const requesting = this.core.requests.request(key, 'inspecting', () =>
-      this.store.inspect(this.settings.keyPrefix + key),
+  async isLocked(key: string): Promise<boolean> {
+    return (await this.stateOf(key)) !== null;
+  }
+
+  async inspect(key: string): Promise<InspectedKey | null> {
+    const state = await this.stateOf(key);
+    if (!state) return null;
+    const [described] = await this.core.awaited(this.core.holders.describe([state]));
+    return described!;
+  }
+
+  private stateOf(key: string): Promise<KeyState | null> {
+    const { core, settings, store } = this;
+    const requesting = core.requests.request(key, 'inspecting', () =>
+      store.inspect(settings.keyPrefix + key),
     );
-    return this.core.awaited(requesting);
+    return core.awaited(requesting);
   }
 
   list(options: ListOptions | undefined): Promise<LockList> {
+    return this.core.awaited(this.describedPage(options));
+  }
+
+  private async describedPage(options: ListOptions | undefined): Promise<LockList> {
     const { store, settings, core } = this;
-    return core.awaited(listPage(store, core.requests, settings.keyPrefix, options));
+    const page = await listPage(store, core.requests, settings.keyPrefix, options);
+    return { ...page, locks: await core.holders.describe(page.locks) };
   }
 
   async permits(key: string): Promise<PermitState | null> {

@@ -37,9 +37,9 @@ export class Shutdown implements Stopping {
   /** Like {@link run}, and then stops all background work. The store may be closed afterwards. */
   async complete(): Promise<void> {
     await this.run();
-    const { undo, keeper, health, runtime } = this.core;
+    const { undo, keeper, health, process, runtime } = this.core;
     // Work that ends after its grace period releases its holds in the background.
-    await withinMs(undo.idle(), LAST_RELEASES_MS, runtime);
+    await Promise.all([withinMs(undo.idle(), LAST_RELEASES_MS, runtime), process.stop()]);
     undo.stop();
     keeper.stop();
     health.stop();

@@ -1,5 +1,6 @@
 import type { Hold } from './lease/hold.js';
 import type { SlowWait } from './acquire/slow-waits.js';
+import type { Holders } from './holders/holders.js';
 import type { LockEventHub, LockLogger } from './lock-events.js';
 
 const REMEDY = 'locks.inspect() and locks.held() show the holder.';
@@ -9,14 +10,15 @@ export class SlowReports {
   constructor(
     private readonly events: LockEventHub,
     private readonly logger: Required<LockLogger>,
+    private readonly holders: Pick<Holders, 'of'>,
   ) {}
 
   /** The callers that became slow at the same time. Of each key there is one line. */
   readonly waits = (slow: readonly SlowWait[]): void => {
     const counts = new Map<string, number>();
-    for (const { key, waitedMs, waitersAhead, heldAs } of slow) {
-      this.events.emit('waiting', () => ({ key, waitedMs, waitersAhead, ...(heldAs && { heldAs }) }));
-      counts.set(key, (counts.get(key) ?? 0) + 1);
+    for (const one of slow) {
+      if (this.events.has('waiting')) void this.emitWaiting(one);
+      counts.set(one.key, (counts.get(one.key) ?? 0) + 1);
     }
     for (const [key, count] of counts) {
       const { waitedMs } = slow.find((one) => one.key === key)!;
@@ -24,6 +26,15 @@ export class SlowReports {
       this.logger.debug(`${callers} for "${key}", the first for ${waitedMs} ms (slowWaitMs). ${REMEDY}`);
     }
   };
+
+  private async emitWaiting({ key, finalKey, waitedMs, waitersAhead, heldAs }: SlowWait): Promise<void> {
+    const holder = await this.holders.of(finalKey);
+    this.events.emit('waiting', () => ({
+      ...{ key, waitedMs, waitersAhead },
+      ...(heldAs && { heldAs }),
+      ...(holder && { holder }),
+    }));
+  }
 
   readonly hold = ({ key }: Hold, heldMs: number): void => {
     this.events.emit('slow-hold', () => ({ key, heldMs }));

@@ -1,4 +1,4 @@
-import { LIMITED_NAMES } from '../core/settings/lock-call.js';
+import { handlesTaken, handlingTaken, LIMITED_NAMES } from '../core/settings/lock-call.js';
 import type { Permits } from '../permits.js';
 import { LIMITED_METADATA } from './locked.metadata.js';
 import type { LimitedOptions } from './locked.options.js';
@@ -12,9 +12,10 @@ export const Limited = sectionDecorator({
   optionNames: { ...LIMITED_NAMES, onBusy: true, service: true },
   severalKeys: false,
   metadataKey: LIMITED_METADATA,
-  run: async (locks, [key], { permits, ...options }: Omit<LimitedOptions, 'onBusy' | 'service'>, section) => {
+  run: async (locks, [key], given: Omit<LimitedOptions, 'onBusy' | 'service'>, section) => {
+    const { permits, ...options } = given;
     // A mock may return nothing: then the section does not run, which is reported as such.
     const handle = locks.permits(key as string, { permits }) as Permits | undefined;
-    await handle?.withPermit(options, section);
+    await handle?.withPermit(handlingTaken(options, handlesTaken(given)), section);
   },
 }) as LimitedSignature;

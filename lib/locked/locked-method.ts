@@ -2,6 +2,7 @@ import { defer, Observable, takeUntil, throwError } from 'rxjs';
 import { isArray } from '../core/errors/describe.js';
 import { isTaken, LockConfigurationError, type LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
+import { handlingTaken } from '../core/settings/lock-call.js';
 import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
 import { openSection } from './open-section.js';
@@ -62,11 +63,15 @@ export const callOptions = ({
 }: LockedOptions & LimitedOptions): CallOptions =>
   Object.freeze(onBusy === 'skip' && options.waitMs === undefined ? { ...options, waitMs: 0 } : options);
 
+/** Marks the options of a method with `onBusy`, which handles a taken key by itself. */
+const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptions): CallOptions =>
+  handlingTaken(call, onBusy !== undefined);
+
 /** Returns the options of one call. */
 const optionsNow = (spec: LockedMethodSpec): CallOptions => {
   const { callOptions: options } = spec;
   const signal = options.signal ?? spec.callSignal();
-  return signal ? { ...options, signal } : options;
+  return asked(spec, signal ? { ...options, signal } : options);
 };
 
 /** Returns true when the method's own lock is taken, false when the error comes from a lock inside its body. */
@@ -196,7 +201,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
         });
       let failure: { error: unknown } | undefined;
       // A mocked service may return no promise.
-      Promise.resolve(spec.run(locks, keys, { ...options, signal }, body))
+      Promise.resolve(spec.run(locks, keys, asked(spec, { ...options, signal }), body))
         .then(() => {
           if (!started) throw notRun(spec);
           if (failure) throw failure.error;

@@ -16,6 +16,7 @@ export type { KindTraits, PollTraits } from '../core/seam/kind-traits.js';
 export { StoreHosts } from '../core/seam/store-hosts.js';
 export type { AppStart, StoreHost } from '../core/seam/store-host.js';
 export type { ListedKey, ListReply, ListRequest } from '../core/seam/listing.js';
+export type { ProcessNotes } from '../core/seam/process-notes.js';
 export type { Runtime } from '../core/runtime.js';
 export type { LatchStore, SemaphoreStore } from '../core/seam/object-stores.js';
 export type { LockKind } from '../core/kinds/kinds.js';

@@ -13,6 +13,7 @@ import { describeSemaphores } from './objects/semaphore.contract.js';
 import { describeHostileKeys } from './parts/hostile-keys.js';
 import { describeLifecycle } from './parts/lifecycle.js';
 import { describeListing } from './parts/listing.js';
+import { describeProcessNotes } from './parts/process-notes.js';
 import { describeSessionKind } from './parts/session-kind.js';
 import { describeWatching } from './parts/watching.js';
 
@@ -81,6 +82,7 @@ export function describeStoreContract(
       });
     }
 
+    describeProcessNotes(context);
     describeListing(
       context,
       kinds.map((kind) => KIND_CONTRACTS[kind].under),

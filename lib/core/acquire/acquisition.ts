@@ -66,7 +66,7 @@ export class Acquisition implements HoldTerms {
     startedAt: number,
     call: LockCall,
     granted: (parts: readonly LeasePart[]) => T,
-    refused: (error: unknown) => never,
+    refused: (error: unknown) => Promise<never>,
   ): Promise<T> {
     const { waitMs, signal } = call;
     const nested = isNested(this.core.group);

@@ -6,6 +6,7 @@ import { waitFor } from '../wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
 import type { QueueHost } from './queue-host.js';
+import type { WaitState } from './slow-waits.js';
 import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
@@ -159,7 +160,7 @@ export class LocalQueue implements HoldEndListener {
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
         const { slowWaits } = this.host;
-        slowWaits.begin(wait, () => ({ waitersAhead: this.aheadOf(waiter), heldAs: this.heldAs }));
+        slowWaits.begin(wait, () => this.waitState(this.aheadOf(waiter)));
         return () => {
           this.waiters.delete(waiter);
           slowWaits.end(wait);
@@ -290,7 +291,11 @@ export class LocalQueue implements HoldEndListener {
   blocked(wait: Wait, heldAs: LockKind | undefined): void {
     this.heldAs = heldAs;
     this.waiting = wait;
-    this.host.slowWaits.begin(wait, () => ({ waitersAhead: this.entry?.position, heldAs: this.heldAs }));
+    this.host.slowWaits.begin(wait, () => this.waitState(this.entry?.position));
+  }
+
+  private waitState(waitersAhead: number | undefined): WaitState {
+    return { finalKey: this.finalKey, waitersAhead, heldAs: this.heldAs };
   }
 
   /** The contender waits no more. */

@@ -8,6 +8,7 @@ const PAUSE_MS = 100;
 
 /** What a caller that waits knows of the others. */
 export interface WaitState {
+  readonly finalKey: string;
   readonly waitersAhead: number | undefined;
   readonly heldAs: LockKind | undefined;
 }

@@ -1,3 +1,4 @@
+import type { LockHolder } from '../holders/process-record.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { StoreOutcome } from '../seam/store-failure.js';
 
@@ -68,6 +69,11 @@ export class LockNotAcquiredError extends LockError {
    * requested kind.
    */
   readonly heldAs?: LockKind;
+  /**
+   * Service that holds the key, found within 50 ms. Undefined when it is unknown, for semaphores and latches, with
+   * `holderInfo: false`, and for `onBusy`. HTTP replies never have it.
+   */
+  readonly holder?: LockHolder;
 
   constructor(code: LockErrorCode, message: string, options: NotAcquired = {}) {
     super(code, message, options);
@@ -75,6 +81,11 @@ export class LockNotAcquiredError extends LockError {
     if (options.heldAs) this.heldAs = options.heldAs;
   }
 }
+
+/** Sets the holder, which is found only after the error was made. */
+export const withHolder = (error: LockNotAcquiredError, holder: LockHolder | undefined): void => {
+  if (holder) Object.assign(error, { holder });
+};
 
 /**
  * Replaces the stack of an error with one that leads to the caller. The error may come from a timer, a listener of a

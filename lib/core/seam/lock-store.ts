@@ -12,6 +12,7 @@ import type {
 import type { LeaseModel } from './lease-model.js';
 import type { ListReply, ListRequest } from './listing.js';
 import type { KindTraits } from './kind-traits.js';
+import type { ProcessNotes } from './process-notes.js';
 import type { StoreFailure } from './store-failure.js';
 import type { StoreHost } from './store-host.js';
 import type { Watch, WatchListener } from './watch.js';
@@ -114,6 +115,12 @@ export interface LockStore {
 
   /** Operations on countdown latches. Without it the core rejects them. */
   readonly latches?: LatchStore;
+
+  /**
+   * Notes of processes, so that others see which process holds a key. Its methods may throw `LockConfigurationError` when
+   * a right lacks, with the rule. Without it no holder is shown.
+   */
+  readonly processes?: ProcessNotes;
 
   /**
    * Prepares the store for a lock service, and checks whether locks can work. Called when the app starts, or else with

@@ -27,7 +27,18 @@ export interface LockCall {
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
   readonly holdAtLeastMs: number;
+  /** Whether the error for a taken key shows its holder: not for `onBusy`. */
+  readonly showsHolder: boolean;
 }
+
+/** Mark of options whose caller handles a taken key by itself. It travels through a `LockService` that an app replaces. */
+const HANDLES_TAKEN = Symbol.for('nest-redis-lock:handles-taken');
+
+/** Marks the options of a call whose caller handles a taken key by itself. Tests that compare options do not see it. */
+export const handlingTaken = <O extends object>(options: O, isMarked = true): O =>
+  isMarked ? Object.defineProperty({ ...options }, HANDLES_TAKEN, { value: true }) : options;
+
+export const handlesTaken = (options: object): boolean => HANDLES_TAKEN in options;
 
 export const defaultCall = (settings: LockSettings): LockCall => ({
   kind: 'exclusive',
@@ -40,6 +51,7 @@ export const defaultCall = (settings: LockSettings): LockCall => ({
   onLost: settings.onLost,
   awaitRelease: settings.awaitRelease,
   holdAtLeastMs: 0,
+  showsHolder: true,
 });
 
 /** Returns true for a signal of any realm or polyfill. A Proxy may throw when it is read. */
@@ -168,5 +180,6 @@ const readCall = (
     onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,
     awaitRelease: checkChoice('awaitRelease', options.awaitRelease, [true, false]) ?? defaults.awaitRelease,
     holdAtLeastMs,
+    showsHolder: !handlesTaken(options),
   };
 };

@@ -1,4 +1,4 @@
-import { checkChoice, checkCount, checkMs, invalidOption } from './option-checks.js';
+import { checkChoice, checkCount, checkMs, checkText, invalidOption } from './option-checks.js';
 import type { Names } from './option-names.js';
 
 /** Whether grants have fencing tokens, and from which counter. */
@@ -23,6 +23,9 @@ export interface LockSettings {
   readonly slowWaitMs: number;
   /** Time of a hold in ms after which the event `slow-hold` is emitted; `Infinity`: never. */
   readonly slowHoldMs: number;
+  /** Name of the app for others; undefined: the name in its package.json. */
+  readonly appName: string | undefined;
+  readonly holderInfo: boolean;
   /** False only in tests without locks: every acquisition then gets its own key. */
   readonly excludes: boolean;
 }
@@ -71,6 +74,16 @@ export interface LockSettingsInput {
    * `Infinity`.
    */
   readonly slowHoldMs?: number;
+  /**
+   * Name of this app, by which other processes show the holder of a lock. At most 100 characters. Default: the name in the
+   * nearest `package.json` above the script; none without that file.
+   */
+  readonly appName?: string;
+  /**
+   * Whether errors, events, `inspect()` and `list()` show the process that holds a lock, and whether this process writes a
+   * record of itself for that. Default: true.
+   */
+  readonly holderInfo?: boolean;
 }
 
 export const SETTING_NAMES: Names<LockSettingsInput> = {
@@ -86,6 +99,8 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   shutdownGraceMs: true,
   slowWaitMs: true,
   slowHoldMs: true,
+  appName: true,
+  holderInfo: true,
 };
 
 /** Default time-out of one request to a store, in ms. */
@@ -105,6 +120,8 @@ export const DEFAULT_SETTINGS: LockSettings = {
   shutdownGraceMs: 10_000,
   slowWaitMs: 1_000,
   slowHoldMs: Infinity,
+  appName: undefined,
+  holderInfo: true,
   excludes: true,
 };
 
@@ -131,6 +148,8 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     shutdownGraceMs: checkMs('shutdownGraceMs', input.shutdownGraceMs) ?? d.shutdownGraceMs,
     slowWaitMs: checkMs('slowWaitMs', input.slowWaitMs, SLOW) ?? d.slowWaitMs,
     slowHoldMs: checkMs('slowHoldMs', input.slowHoldMs, SLOW) ?? d.slowHoldMs,
+    appName: checkText('appName', input.appName, 100),
+    holderInfo: checkChoice('holderInfo', input.holderInfo, [true, false]) ?? d.holderInfo,
     excludes: d.excludes,
   };
 };

@@ -53,3 +53,10 @@ export const checkCount = (name: string, value: unknown): number | undefined => 
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
   return invalidOption(name, 'a whole number, or Infinity', value);
 };
+
+export const checkText = (name: string, value: unknown, maxLength: number): string | undefined => {
+  if (value === undefined) return undefined;
+  if (typeof value === 'string' && value !== '' && value.length <= maxLength && value.isWellFormed())
+    return value;
+  return invalidOption(name, `well-formed text of 1 to ${maxLength} characters`, value);
+};

@@ -6,6 +6,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction } from '../../core/settings/option-checks.js';
 import { ExclusiveHolds, type NotifyGrant } from './kinds/exclusive-holds.js';
 import type { KindHolds } from './kinds/kind-holds.js';
+import { NoteSpace } from './memory-notes.js';
 import { PermitHolds } from './kinds/permit-holds.js';
 import { Numbers } from './kinds/numbers.js';
 import { ReadWriteHolds } from './kinds/read-write-holds.js';
@@ -38,6 +39,8 @@ export class MemorySpace {
   private readonly permitHolds: PermitHolds;
   /** @internal The numbers of semaphores and latches: both share them, as in Redis. */
   readonly numbers: Numbers;
+  /** @internal What processes tell each other. */
+  readonly notes: NoteSpace;
   private readonly subscriptions = new Map<string, Set<Subscription>>();
   /** Listeners for grants, by owner. */
   private readonly waiting = new Map<string, (grant: Grant) => void>();
@@ -50,6 +53,7 @@ export class MemorySpace {
       wallClockMicros:
         checkFunction('wallClockMicros', options.wallClockMicros) ?? (() => Date.now() * 1_000),
     };
+    this.notes = new NoteSpace(() => clock.now());
     const notify = (finalKey: string): void => this.notify(finalKey);
     const notifyOwner: NotifyGrant = (owner, grant) => {
       const listener = this.waiting.get(owner);

@@ -2,6 +2,7 @@ import type { LockKind } from '../../core/kinds/kinds.js';
 import type { LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
+import type { ProcessNotes } from '../../core/seam/process-notes.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { keyPageOf } from '../key-pages.js';
@@ -44,6 +45,7 @@ export class MemoryStore implements LockStore {
   readonly kinds: { readonly [K in LockKind]: MemoryKind<K> };
   readonly semaphores: MemorySemaphores;
   readonly latches: MemoryLatches;
+  readonly processes: ProcessNotes;
 
   /** The space with the holds. Pass it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
@@ -78,6 +80,7 @@ export class MemoryStore implements LockStore {
     this.kinds = kinds;
     this.semaphores = new MemorySemaphores(host);
     this.latches = new MemoryLatches(host);
+    this.processes = this.space.notes.of((work) => this.request(work));
     this.stopListening = this.space.onRevocation((finalKey, owner) =>
       later(() => this.services.revocationRequested(finalKey, owner)),
     );

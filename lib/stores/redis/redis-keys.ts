@@ -131,6 +131,16 @@ export class RedisKeys {
     return `${OWN_PREFIX}queue:${inBraces(holdName)}`;
   }
 
+  /** Key of a note of a process. */
+  note(name: string): string {
+    return `${OWN_PREFIX}process:{${name}}`;
+  }
+
+  /** Channel on which a process is asked, in the slot of its note. The pattern of the channels for grants has it. */
+  noteChannel(name: string): string {
+    return `${GRANT_CHANNELS}asked:{${name}}`;
+  }
+
   /** Key for finding out whether wait queues can be used, with braces like theirs. In the name's slot, if given. */
   queueProbe(holdName?: string): string {
     return `${OWN_PREFIX}queue:probe${holdName === undefined ? '' : `:${slotTag(holdName)}`}`;

@@ -9,6 +9,7 @@ import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import type { LatchStore, SemaphoreStore } from '../../core/seam/object-stores.js';
+import type { ProcessNotes } from '../../core/seam/process-notes.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import type { RedisAddress } from './connection/redis-client.js';
@@ -27,6 +28,7 @@ import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
 import { RedisLink } from './kinds/redis-link.js';
 import { RedisListing } from './listing.js';
+import { NOTE_SCRIPTS, RedisNotes } from './notes.js';
 import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
 import type { AllNodeKinds, AtNode, NodeKind, ServerTimes } from './quorum/node-store.js';
 import type { RedisKeys } from './redis-keys.js';
@@ -71,6 +73,7 @@ export class RedisStore implements LockStore {
   readonly address: RedisAddress;
   readonly semaphores: SemaphoreStore;
   readonly latches: LatchStore;
+  readonly processes: ProcessNotes;
   private readonly keys: RedisKeys;
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
@@ -135,6 +138,7 @@ export class RedisStore implements LockStore {
     const ready = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
     this.kinds = confirming ? mapKinds(ready, (kind) => new ReplicatedKind(kind, confirming)) : ready;
     this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
+    this.processes = whenReady(topology, new RedisNotes(link), ['write', 'read', 'remove', 'send']);
     this.latches = whenReady<LatchStore>(topology, new RedisLatches(link), LATCH_METHODS);
   }
 
@@ -253,6 +257,7 @@ export const SCRIPTS = [
   ...READ_WRITE_SCRIPTS,
   ...SEMAPHORE_SCRIPTS,
   ...LATCH_SCRIPTS,
+  ...NOTE_SCRIPTS,
   FORCE_UNLOCK,
 ];
 

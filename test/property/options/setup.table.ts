@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { getLockServiceToken } from 'nest-redis-lock';
+import { getLockServiceToken, LockNotAcquiredError, type LockHolder } from 'nest-redis-lock';
 import { MemorySpace, MemoryStore } from 'nest-redis-lock/testing';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { watched } from '../../support/core/core-under-test.js';
@@ -29,6 +29,14 @@ const slowEvents = ({ locks }: VirtualLocks, event: 'waiting' | 'slow-hold'): re
   const events: unknown[] = [];
   locks.on(event, (one) => void events.push(one));
   return events;
+};
+
+/** Returns the holder that the error for a taken key shows. */
+const holderShown = async (locks: VirtualLocks['locks']): Promise<LockHolder | undefined> => {
+  await locks.acquire(KEY);
+  const error = await locks.acquire(KEY, { waitMs: 0 }).catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(LockNotAcquiredError);
+  return (error as LockNotAcquiredError).holder;
 };
 
 const { waitMs, leaseMs, watchdogMs, reentrant, onLost, awaitRelease } = SECTION;
@@ -113,6 +121,23 @@ export const SETTINGS = {
       await runtime.pass(1);
       // At that moment the lease is over, too.
       expect(events).toHaveLength(slowMs >= A_YEAR_MS ? 0 : 1);
+    },
+  },
+  appName: {
+    is: 'well-formed text of 1 to 100 characters',
+    allows: (value) =>
+      typeof value === 'string' && value !== '' && value.length <= 100 && value.isWellFormed(),
+    examples: ['shop', 'ä'.repeat(100)],
+    wrong: ['', 'x'.repeat(101), '\ud800', 7, null],
+    does: async ({ world: { locks } }, appName: string) => {
+      expect((await holderShown(locks))?.appName).toBe(appName);
+    },
+  },
+  holderInfo: {
+    ...choice(true, false),
+    otherwise: true,
+    does: async ({ world: { locks } }, holderInfo: boolean) => {
+      expect((await holderShown(locks))?.instanceId).toBe(holderInfo ? locks.instanceId : undefined);
     },
   },
 } satisfies Record<keyof LockSettingsInput, Option>;

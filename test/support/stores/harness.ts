@@ -45,7 +45,7 @@ export interface Leftovers {
 
 /** A store that has all kinds, and the objects without a holder. */
 export type FullStore = LockStore &
-  Required<Pick<LockStore, 'list' | 'permits' | 'semaphores' | 'latches'>> & {
+  Required<Pick<LockStore, 'list' | 'permits' | 'processes' | 'semaphores' | 'latches'>> & {
     readonly kinds: AllKindStores;
   };
 

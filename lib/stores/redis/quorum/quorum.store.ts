@@ -8,6 +8,7 @@ import { EXPIRING } from '../../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../../core/seam/listing.js';
 import { StoreHosts } from '../../../core/seam/store-hosts.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
+import type { ProcessNotes } from '../../../core/seam/process-notes.js';
 import type { StoreHost } from '../../../core/seam/store-host.js';
 import type { NodeStore } from './node-store.js';
 import { RequestedLeases } from './requested-leases.js';
@@ -17,6 +18,7 @@ import { QuorumFailure } from './quorum-failure.js';
 import { QuorumHolds } from './quorum-holds.js';
 import type { QuorumHost } from './quorum-host.js';
 import { QuorumKind } from './quorum-kind.js';
+import { QuorumNotes } from './quorum-notes.js';
 import { pageOfQuorum } from './quorum-listing.js';
 import { QuorumNode } from './quorum-node.js';
 import { mergedState } from './quorum-states.js';
@@ -59,6 +61,8 @@ export class QuorumStore implements LockStore {
   /** The longest of the nodes. */
   readonly commandTimeoutMs: number;
   readonly kinds: KindStores;
+  /** Undefined if a node keeps none. */
+  readonly processes?: ProcessNotes;
   private readonly nodes: readonly QuorumNode[];
   private readonly majority: number;
   private readonly holds: QuorumHolds;
@@ -104,6 +108,8 @@ export class QuorumStore implements LockStore {
       noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
       run: (work) => this.run(work),
     };
+    const notes = nodes.flatMap(({ processes }) => processes ?? []);
+    if (notes.length === nodes.length) this.processes = new QuorumNotes(notes, this.host);
     this.kinds = {
       exclusive: new QuorumKind(this.host, this.holds, false),
       read: new QuorumKind(this.host, this.holds, true),

@@ -1,0 +1,151 @@
+import type { Runtime } from '../runtime.js';
+import type { ProcessNotes } from '../seam/process-notes.js';
+import type { LockStore } from '../seam/lock-store.js';
+import type { Holder, KeyState } from '../seam/reply.js';
+import { waitFor } from '../wait-for.js';
+import type { OwnProcess } from './own-process.js';
+import { holderOf, holderWith, recordIn, type LockHolder } from './process-record.js';
+import { factsOfOwners, Questions, type HoldFacts, type OwnHold } from './questions.js';
+
+/** Maximum delay of an error or an event by the look for the holder, in ms. */
+const LOOK_MS = 50;
+/** Maximum delay of a list or an `inspect`, in ms. */
+const DESCRIBE_MS = 250;
+/** Time in ms for which a record counts as known: a name of a process never changes. */
+const KNOWN_MS = 60_000;
+/** The same for a process without a record. */
+const UNKNOWN_MS = 1_000;
+/** Maximum number of known records; all are forgotten beyond it. */
+const MAX_KNOWN = 1_000;
+
+/** A holder of a key, and the process behind it. */
+export interface InspectedHolder extends Holder, HoldFacts {
+  /** Service that holds it. Undefined for permits in Redis, whose owners do not tell it, and with `holderInfo: false`. */
+  readonly process?: LockHolder;
+}
+
+/** State of a key at this moment, as `locks.inspect()` shows it. */
+export interface InspectedKey extends KeyState {
+  readonly holders: readonly InspectedHolder[];
+}
+
+export interface HoldersHost {
+  readonly store: LockStore;
+  readonly runtime: Runtime;
+  readonly own: OwnProcess;
+  /** Undefined when holders are not shown: see the option `holderInfo` and `LockStore.processes`. */
+  readonly notes: ProcessNotes | undefined;
+  /** Returns whether this service holds the key. */
+  holdsKey(finalKey: string): boolean;
+  /** Returns the holds of this service. */
+  holds(): readonly OwnHold[];
+}
+
+/** Finds the processes that hold keys. Nothing is sent before somebody asks; no failure reaches a caller. */
+export class Holders {
+  private readonly known = new Map<string, { readonly holder: LockHolder; readonly until: number }>();
+  private readonly looks = new Map<string, Promise<LockHolder | undefined>>();
+  private readonly questions: Questions | undefined;
+
+  constructor(private readonly host: HoldersHost) {
+    const { notes, runtime } = host;
+    this.questions = notes && new Questions(notes, runtime);
+  }
+
+  /** Returns this service if it holds the key. Sends nothing. */
+  ownOf(finalKey: string): LockHolder | undefined {
+    const { host } = this;
+    return host.notes && host.holdsKey(finalKey) ? host.own.holder : undefined;
+  }
+
+  /** Resolves with the holder of a key within 50 ms; undefined when it is unknown. */
+  of(finalKey: string): Promise<LockHolder | undefined> {
+    const own = this.ownOf(finalKey);
+    if (own || !this.host.notes) return Promise.resolve(own);
+    const running = this.looks.get(finalKey);
+    if (running) return running;
+    const look = this.look(finalKey);
+    this.looks.set(finalKey, look);
+    void look.then(() => this.looks.delete(finalKey));
+    return look;
+  }
+
+  /** Adds the processes, and what they tell about their holds. */
+  async describe<S extends KeyState>(states: readonly S[]): Promise<readonly (S & InspectedKey)[]> {
+    if (!this.host.notes) return states;
+    const byProcess = new Map<string, string[]>();
+    for (const { owner } of states.flatMap(({ holders }) => holders)) {
+      const holder = holderOf(owner);
+      if (holder?.client !== 'node') continue;
+      byProcess.set(holder.instanceId, [...(byProcess.get(holder.instanceId) ?? []), owner]);
+    }
+    const { instanceId } = this.host.own.holder;
+    const ownOwners = new Set(byProcess.get(instanceId));
+    const facts = new Map(factsOfOwners(ownOwners, this.host.holds(), this.host.runtime.now()));
+    byProcess.delete(instanceId);
+    if (byProcess.size > 0) await this.learn(byProcess, facts);
+    return states.map((state) => ({
+      ...state,
+      holders: state.holders.map((holder) => {
+        const process = this.seen(holderOf(holder.owner));
+        return { ...holder, ...(process && { process }), ...facts.get(holder.owner) };
+      }),
+    }));
+  }
+
+  private learn(
+    byProcess: ReadonlyMap<string, readonly string[]>,
+    facts: Map<string, HoldFacts>,
+  ): Promise<void> {
+    const asked = this.questions?.ask(byProcess).then((answers) => {
+      for (const [owner, answer] of answers) facts.set(owner, answer);
+    });
+    return this.atMost(DESCRIBE_MS, Promise.all([asked, this.readRecords([...byProcess.keys()])]));
+  }
+
+  private async look(finalKey: string): Promise<LockHolder | undefined> {
+    let found: LockHolder | undefined;
+    const looking = async (): Promise<void> => {
+      const state = await this.host.store.inspect(finalKey);
+      found = state?.holders.map(({ owner }) => holderOf(owner)).find((holder) => holder !== undefined);
+      if (found?.client === 'node') await this.readRecords([found.instanceId]);
+    };
+    await this.atMost(LOOK_MS, looking());
+    return this.seen(found);
+  }
+
+  /** Waits for work that may fail. */
+  private atMost(ms: number, work: Promise<unknown>): Promise<void> {
+    return waitFor<void>(this.host.runtime, {
+      ms,
+      listen: ({ resolve }) =>
+        void work.then(
+          () => resolve(),
+          () => resolve(),
+        ),
+      onTime: ({ resolve }) => resolve(),
+    });
+  }
+
+  /** Returns a holder with its record, if that is known. */
+  private seen(holder: LockHolder | undefined): LockHolder | undefined {
+    if (!holder) return undefined;
+    const { own } = this.host;
+    if (holder.instanceId === own.holder.instanceId) return own.holder;
+    return this.known.get(holder.instanceId)?.holder ?? holder;
+  }
+
+  private async readRecords(ids: readonly string[]): Promise<void> {
+    const { notes, runtime } = this.host;
+    const now = runtime.now();
+    const missing = ids.filter((id) => (this.known.get(id)?.until ?? -Infinity) <= now);
+    if (missing.length === 0 || !notes) return;
+    const texts = await notes.read(missing);
+    if (this.known.size + missing.length > MAX_KNOWN) this.known.clear();
+    for (const [i, id] of missing.entries()) {
+      const text = texts[i];
+      const holder = holderWith(id, text === undefined ? {} : recordIn(text));
+      this.known.set(id, { holder, until: now + (text === undefined ? UNKNOWN_MS : KNOWN_MS) });
+    }
+  }
+}
