@@ -87,6 +87,7 @@ export class CoreContext {
     const slow = new SlowReports(this.events, this.logger, this.holders);
     this.keeper = new LeaseKeeper(this.requests, runtime, {
       slowHoldMs: settings.slowHoldMs,
+      added: this.process.used,
       report: slow.hold,
     });
     this.slowWaits = new SlowWaits({
@@ -127,10 +128,7 @@ export class CoreContext {
     return new LocalQueues(kindOf(kind).singleHolder, this.traits[kind].eachQueued, {
       runtime: this.runtime,
       maxWaiters: this.settings.maxWaiters,
-      keepAlive: (hold) => {
-        this.keeper.add(hold);
-        this.process.used();
-      },
+      keepAlive: (hold) => this.keeper.add(hold),
       lookAt: (hold) => this.keeper.lookAtHold(hold),
       watch: (claim, listener) => this.requests.watch(claim, listener),
       outages: this.outages,

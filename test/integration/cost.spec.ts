@@ -9,6 +9,9 @@ const AN_HOUR_MS = 3_600_000;
 /** The scripts that were run for locks. */
 const requestCount = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
 
+/** Records of processes, and looks for holders, are counted in test/unit/core/holders.spec.ts. */
+const NO_RECORDS = { holderInfo: false };
+
 describe('what a lock costs Redis', () => {
   it('free: one command takes it, and one gives it back', async () => {
     const { locks } = lab.open();
@@ -21,7 +24,10 @@ describe('what a lock costs Redis', () => {
 
   it('taken: however long a process waits, it refreshes its entry with one command a second', async () => {
     const clock = new ManualClock();
-    const [holder, waiter] = [lab.open(), lab.open({}, undefined, clock.runtime('waiter'))];
+    const [holder, waiter] = [
+      lab.open(NO_RECORDS),
+      lab.open(NO_RECORDS, undefined, clock.runtime('waiter')),
+    ];
     await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
     await lab.admin.config('RESETSTAT');
     const lease = await holder.locks.acquire(newKey(), { leaseMs: 10 * AN_HOUR_MS });

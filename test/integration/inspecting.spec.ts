@@ -37,6 +37,28 @@ describe('inspect and isLocked', () => {
   });
 });
 
+describe('the process that holds a lock', () => {
+  const recordsAndChannels = async (): Promise<readonly string[]> => [
+    ...(await lab.admin.keys('nest_redis_lock:process:*')),
+    ...((await lab.admin.pubsub('CHANNELS', 'nest_redis_lock:grant:asked:*')) as string[]),
+  ];
+
+  it('is in the error, in inspect and in list, until its app stops', async () => {
+    const holder = lab.open({ appName: 'shop' });
+    const looker = lab.open();
+    const key = newKey();
+    await holder.locks.acquire(key);
+    await until(async () => (await recordsAndChannels()).length === 2);
+    const seen = { instanceId: holder.locks.instanceId, client: 'node', appName: 'shop', pid: process.pid };
+    await expect(looker.locks.acquire(key, { waitMs: 0 })).rejects.toMatchObject({ holder: seen });
+    const known = { process: seen, heldMs: expect.any(Number) as number };
+    expect(await looker.locks.inspect(key)).toMatchObject({ holders: [known] });
+    expect(await looker.locks.list()).toMatchObject({ locks: [{ key, holders: [known] }] });
+    await holder.close();
+    expect(await recordsAndChannels()).toEqual([]);
+  });
+});
+
 describe('held', () => {
   it('lists exactly the holds of this process, however many there are', async () => {
     const [opened, other] = [lab.open(), lab.open()];

@@ -45,8 +45,7 @@ export const answerTo = (
   now: number,
 ): { readonly name: string; readonly text: string; readonly ttlMs: number } | undefined => {
   const { answer, owners } = objectIn(question);
-  if (typeof answer !== 'string' || !/^[0-9a-f-]{36}$/.test(answer) || !Array.isArray(owners))
-    return undefined;
+  if (typeof answer !== 'string' || !/^[\w-]{1,36}$/.test(answer) || !Array.isArray(owners)) return undefined;
   const asked = new Set<string>(owners.slice(0, MAX_HOLDS).map(String));
   const text = JSON.stringify(Object.fromEntries(factsOfOwners(asked, holds, now)));
   return { name: answer, text, ttlMs: ANSWER_TTL_MS };

@@ -19,8 +19,10 @@ const ONLY_LOOKING_MS = 1;
 /** Returns the lease to request at a renewal. A hold with a fixed lease is only checked. */
 const requestedMsOf = ({ watchdogMs }: Hold): number => watchdogMs ?? ONLY_LOOKING_MS;
 
-/** What notices that a section runs for long. */
-export interface SlowHolds {
+/** What else happens to holds. */
+export interface KeeperHost {
+  /** The process has a hold. */
+  readonly added: () => void;
   /** Length of a slow hold, in ms; `Infinity`: no hold is slow. */
   readonly slowHoldMs: number;
   /** A hold has lasted for so long. Called once for each hold. */
@@ -49,7 +51,7 @@ export class LeaseKeeper {
   constructor(
     private readonly requests: StoreRequests,
     private readonly runtime: Runtime,
-    private readonly slowHolds: SlowHolds,
+    private readonly host: KeeperHost,
   ) {}
 
   get all(): readonly Hold[] {
@@ -65,6 +67,7 @@ export class LeaseKeeper {
     if (session) this.endWith(session);
     this.holds.set(hold, lost && onAbort(lost, () => this.lose(hold, 'refused')));
     this.schedule(hold);
+    this.host.added();
   }
 
   /** Loses all holds of a session when it is over. */
@@ -132,12 +135,12 @@ export class LeaseKeeper {
   }
 
   private slowAt({ grantedAt, isSlow }: Hold): number {
-    return isSlow ? Infinity : grantedAt + this.slowHolds.slowHoldMs;
+    return isSlow ? Infinity : grantedAt + this.host.slowHoldMs;
   }
 
   private isSlow(hold: Hold, now: number): void {
     hold.isSlow = true;
-    this.slowHolds.report(hold, Math.round(now - hold.grantedAt));
+    this.host.report(hold, Math.round(now - hold.grantedAt));
   }
 
   private arm(dueAt: number): void {

@@ -14,8 +14,12 @@ const LOCK_WORKER = new URL('./lock.worker.ts', import.meta.url);
 /** How long a process may take to start on a machine that has much else to do. */
 export const BOOT_MS = 25_000;
 const FENCE_KEYS = /^nest_redis_lock:fence:\{/;
+/** A process that uses locks keeps a record of itself. */
+const RECORDS = /^nest_redis_lock:process:\{/;
 /** A process hears of its turns on one channel, from its first wait until it ends. */
 const GRANT_CHANNELS = /^nest_redis_lock:grant:/;
+/** On another one it is asked about its holds. */
+const QUESTION_CHANNELS = /^nest_redis_lock:grant:asked:/;
 
 /** The shortest watchdog there is: it renews every 333 ms. Commands may take nearly as long, on a busy machine. */
 export const SHORT_WATCHDOG = { watchdogMs: 1_000, commandTimeoutMs: 900 } as const;
@@ -142,12 +146,17 @@ export class Lab implements AsyncDisposable {
   /** Everything that locks left in Redis: holds, lines and subscriptions. Fence keys are few and stay on purpose. */
   async leftovers(): Promise<string[]> {
     const names = await this.admin.keys('*');
-    return [...names.filter((name) => !FENCE_KEYS.test(name)), ...(await this.channels())];
+    return [
+      ...names.filter((name) => !FENCE_KEYS.test(name) && !RECORDS.test(name)),
+      ...(await this.channels()),
+    ];
   }
 
   /** The channels on which processes hear of their turns. */
   async grantChannels(): Promise<string[]> {
-    return (await this.allChannels()).filter((name) => GRANT_CHANNELS.test(name));
+    return (await this.allChannels()).filter(
+      (name) => GRANT_CHANNELS.test(name) && !QUESTION_CHANNELS.test(name),
+    );
   }
 
   /** Resolves once nothing is left in Redis, nor in the given services. */

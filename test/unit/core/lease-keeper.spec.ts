@@ -59,7 +59,11 @@ beforeEach(() => {
   count = 0;
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
   const requests = new StoreRequests(store, runtime, health, { begin: () => undefined });
-  keeper = new LeaseKeeper(requests, runtime, { slowHoldMs: Infinity, report: () => undefined });
+  keeper = new LeaseKeeper(requests, runtime, {
+    slowHoldMs: Infinity,
+    added: () => undefined,
+    report: () => undefined,
+  });
 });
 
 describe('renewal', () => {
