@@ -24,10 +24,7 @@ describe('what a lock costs Redis', () => {
 
   it('taken: however long a process waits, it refreshes its entry with one command a second', async () => {
     const clock = new ManualClock();
-    const [holder, waiter] = [
-      lab.open(NO_RECORDS),
-      lab.open(NO_RECORDS, undefined, clock.runtime('waiter')),
-    ];
+    const [holder, waiter] = [lab.open(NO_RECORDS), lab.open(NO_RECORDS, undefined, clock.runtime('waiter'))];
     await Promise.all([holder.locks.ping(), waiter.locks.ping()]);
     await lab.admin.config('RESETSTAT');
     const lease = await holder.locks.acquire(newKey(), { leaseMs: 10 * AN_HOUR_MS });
