@@ -1,6 +1,12 @@
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { LockSection } from './core/lock-manager.js';
-import { resolveCall, type AnyCallOptions, type CallName, type LockCall } from './core/settings/lock-call.js';
+import {
+  defaultCall,
+  resolveCall,
+  type AnyCallOptions,
+  type CallName,
+  type LockCall,
+} from './core/settings/lock-call.js';
 import type { LockSettings } from './core/settings/lock-settings.js';
 
 /** The methods that run a section. */
@@ -19,6 +25,20 @@ export const checkedSection = <T extends object>(method: string, section: T): T 
       'or read it inside the section.',
   );
 };
+
+/** Defaults of the methods of a service: each has its own label. */
+export type MethodDefaults = Readonly<
+  Record<'withLock' | 'tryWithLock' | 'acquire' | 'tryAcquire' | 'withLocks' | 'permits', LockCall>
+>;
+
+export const methodDefaults = (settings: LockSettings): MethodDefaults => ({
+  withLock: defaultCall(settings, 'withLock'),
+  tryWithLock: { ...defaultCall(settings, 'tryWithLock'), waitMs: 0 },
+  acquire: defaultCall(settings, 'acquire'),
+  tryAcquire: { ...defaultCall(settings, 'tryAcquire'), waitMs: 0 },
+  withLocks: defaultCall(settings, 'withLocks'),
+  permits: { ...defaultCall(settings, 'permits'), kind: 'permit' },
+});
 
 /** Returns the resolved options of a call. */
 export const callOf = (

@@ -43,8 +43,9 @@ export type { WaitOptions } from './core/settings/object-call.js';
 export type { CountDownLatch } from './core/objects/count-down-latch.js';
 export type { Semaphore } from './core/objects/semaphore.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
-export type { LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
-export type { Attempt, HeldLock, LockSection, LockUsage } from './core/lock-manager.js';
+export type { LockEvent, LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
+export type { HeldLock } from './core/held-locks.js';
+export type { Attempt, LockSection, LockUsage } from './core/lock-manager.js';
 export type { ListedLock, ListOptions, LockList } from './core/listing.js';
 
 export {

@@ -1,18 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { InspectedKey } from './core/holders/holders.js';
 import type { Lease } from './core/lease/lease.js';
+import type { HeldLock } from './core/held-locks.js';
 import type { ListOptions, LockList } from './core/listing.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
-import type {
-  Attempt,
-  HeldLock,
-  LockManager,
-  LockSection,
-  LockUsage,
-  OneOfSeveral,
-} from './core/lock-manager.js';
+import type { Attempt, LockManager, LockSection, LockUsage, OneOfSeveral } from './core/lock-manager.js';
 import type { Section } from './core/nesting/section.js';
 import type {
   AcquireOptions,
@@ -21,9 +15,9 @@ import type {
   SectionOptions,
   Without,
 } from './core/settings/acquire-options.js';
-import { defaultCall, type LockCall } from './core/settings/lock-call.js';
+import type { LockCall } from './core/settings/lock-call.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
-import { callAndSection, callOf } from './call-arguments.js';
+import { callAndSection, callOf, methodDefaults, type MethodDefaults } from './call-arguments.js';
 import { Permits } from './permits.js';
 import { sharedByBuilds } from './core/both-builds.js';
 
@@ -40,9 +34,7 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 class LockService {
   /** @internal Name of the module; empty for the unnamed one. */
   readonly moduleName: string;
-  private readonly defaults: LockCall;
-  private readonly tryDefaults: LockCall;
-  private readonly permitDefaults: LockCall;
+  private readonly defaults: MethodDefaults;
 
   /** Injected by Nest; do not call it. */
   constructor(
@@ -51,9 +43,7 @@ class LockService {
     moduleName = '',
   ) {
     this.moduleName = moduleName;
-    this.defaults = defaultCall(manager.settings);
-    this.tryDefaults = { ...this.defaults, waitMs: 0 };
-    this.permitDefaults = { ...this.defaults, kind: 'permit' };
+    this.defaults = methodDefaults(manager.settings);
   }
 
   /**
@@ -87,7 +77,7 @@ class LockService {
         'withLock',
         optionsOrSection,
         maybeSection,
-        this.defaults,
+        this.defaults.withLock,
         this.manager.settings,
       );
       return this.manager.withLock(checkKeys(key), call, section);
@@ -119,7 +109,7 @@ class LockService {
       'tryWithLock',
       optionsOrSection,
       maybeSection,
-      this.tryDefaults,
+      this.defaults.tryWithLock,
       this.manager.settings,
     );
     return this.manager.tryWithLock(checkKeys(key), call, section);
@@ -134,7 +124,7 @@ class LockService {
   async acquire(key: LockKeys, options?: ForAcquire): Promise<Lease> {
     return this.manager.acquire(
       checkKeys(key),
-      callOf(options, this.defaults, 'acquire', this.manager.settings),
+      callOf(options, this.defaults.acquire, 'acquire', this.manager.settings),
     );
   }
 
@@ -150,7 +140,7 @@ class LockService {
   async tryAcquire(key: LockKeys, options?: ForAcquire): Promise<Lease | null> {
     return this.manager.tryAcquire(
       checkKeys(key),
-      callOf(options, this.tryDefaults, 'tryAcquire', this.manager.settings),
+      callOf(options, this.defaults.tryAcquire, 'tryAcquire', this.manager.settings),
     );
   }
 
@@ -167,11 +157,11 @@ class LockService {
    * await locks.permits('crm:acme', { permits: 3 }).withPermit(() => crm.sync('acme'));
    */
   permits(key: string, options?: PermitsOptions): Permits {
-    const { manager, permitDefaults } = this;
+    const { manager, defaults } = this;
     return new Permits(
       manager,
       checkOneKey(key, 'permits'),
-      callOf(options, permitDefaults, 'permits', manager.settings),
+      callOf(options, defaults.permits, 'permits', manager.settings),
     );
   }
 
@@ -321,7 +311,7 @@ class LockService {
 
   /** @internal Returns the resolved options of a `withLocks` section. */
   callOfSection(options: SectionOptions): LockCall {
-    return callOf(options, this.defaults, 'withLock', this.manager.settings);
+    return callOf(options, this.defaults.withLocks, 'withLock', this.manager.settings);
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */
@@ -346,7 +336,7 @@ class LockService {
    *
    * @throws LockConfigurationError for an unknown event, or a listener that is no function
    *
-   * @example const stop = locks.on('lost', ({ key, reason }) => metrics.count('lock_lost', { key, reason }));
+   * @example const stop = locks.on('lost', ({ label, reason }) => metrics.count('lock_lost', { label, reason }));
    */
   on<E extends keyof LockEvents>(event: E, listener: LockEventListener<E>): () => void {
     return this.manager.on(event, listener);

@@ -21,17 +21,13 @@ type ForSection = PermitSectionOptions & Without<'permits' | 'onBusy' | 'service
  * await renderers.withPermit(() => render(page));
  */
 export class Permits {
-  private readonly tryDefaults: LockCall;
-
   /** @internal Made by `LockService.permits`. */
   constructor(
     private readonly manager: LockManager,
     /** The key as the caller wrote it, without the prefix. */
     readonly key: string,
     private readonly defaults: LockCall,
-  ) {
-    this.tryDefaults = { ...defaults, waitMs: 0 };
-  }
+  ) {}
 
   /**
    * Acquires a permit, runs `section`, and releases the permit, also when the section fails. Resolves with the result of
@@ -53,12 +49,12 @@ export class Permits {
     optionsOrSection: PermitSectionOptions | LockSection<T> | undefined,
     maybeSection?: LockSection<T>,
   ): Promise<T> {
-    const { manager, key, defaults } = this;
+    const { manager, key } = this;
     const [call, section] = callAndSection(
       'withPermit',
       optionsOrSection,
       maybeSection,
-      defaults,
+      { ...this.defaults, label: 'withPermit' },
       manager.settings,
     );
     return manager.withLock([key], call, section);
@@ -73,7 +69,8 @@ export class Permits {
    * @example await using lease = await locks.permits('render', { permits: 2 }).acquire();
    */
   async acquire(options?: ForAcquire): Promise<Lease> {
-    const { manager, key, defaults } = this;
+    const { manager, key } = this;
+    const defaults = { ...this.defaults, label: 'permits().acquire' };
     return manager.acquire([key], callOf(options, defaults, 'permits().acquire', manager.settings));
   }
 
@@ -88,8 +85,9 @@ export class Permits {
    * if (!lease) return 'busy';
    */
   async tryAcquire(options?: ForAcquire): Promise<Lease | null> {
-    const { manager, key, tryDefaults } = this;
-    return manager.tryAcquire([key], callOf(options, tryDefaults, 'permits().tryAcquire', manager.settings));
+    const { manager, key } = this;
+    const defaults = { ...this.defaults, waitMs: 0, label: 'permits().tryAcquire' };
+    return manager.tryAcquire([key], callOf(options, defaults, 'permits().tryAcquire', manager.settings));
   }
 
   /**

@@ -2,7 +2,7 @@ import { EntryKeeper } from './acquire/entry-keeper.js';
 import type { LocalQueue } from './acquire/local-queue.js';
 import { LocalQueues } from './acquire/local-queues.js';
 import { SlowWaits } from './acquire/slow-waits.js';
-import type { Wait } from './acquire/wait.js';
+import type { TimedWait } from './acquire/wait.js';
 import { Holders } from './holders/holders.js';
 import { OwnProcess } from './holders/own-process.js';
 import type { OwnHold } from './holders/questions.js';
@@ -164,11 +164,11 @@ export class CoreContext {
   }
 
   /** Returns the error for a caller that must not acquire locks any more; undefined while it may. */
-  readonly refusal = (wait: Pick<Wait, 'key' | 'nested'>): Error | undefined =>
+  readonly refusal = (wait: Pick<TimedWait, 'key' | 'nested'>): Error | undefined =>
     this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
 
   /** Returns the error for a caller that must stop waiting: it was aborted, or {@link refusal} has an error. */
-  reasonToStop(wait: Wait): Error | undefined {
+  reasonToStop(wait: TimedWait): Error | undefined {
     return wait.signal?.aborted
       ? abortedError(wait.key, wait.signal, this.runtime.now() - wait.startedAt)
       : this.refusal(wait);

@@ -3,19 +3,28 @@ import { formatValue, textOf } from './errors/describe.js';
 import type { LockHolder } from './holders/process-record.js';
 import type { LockKind } from './kinds/kinds.js';
 
+/** What the events of a lock or a permit have in common. */
+export interface LockEvent {
+  /** Key as the caller wrote it. */
+  readonly key: string;
+  /** Kind of lock as `held()` shows it. */
+  readonly kind: LockKind;
+  /** Label of the call: for metrics, which cannot have a series for each key. */
+  readonly label: string;
+}
+
 /** Events for operators. There is one event for each key, as the caller wrote it. Durations are whole ms. */
 export interface LockEvents {
   /**
    * A lock or a permit was acquired. A nested call, which acquires nothing in the store, has no event. `fencingToken`
    * is undefined for read locks, for permits and with `fencing: false`.
    */
-  acquired: { readonly key: string; readonly waitedMs: number; readonly fencingToken: number | undefined };
+  acquired: LockEvent & { readonly waitedMs: number; readonly fencingToken: number | undefined };
   /**
    * A caller was rejected: its wait timed out, or the queue was full. `waitersAhead`, `heldAs` and `holder` are those of
    * `LockNotAcquiredError`.
    */
-  busy: {
-    readonly key: string;
+  busy: LockEvent & {
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
     readonly heldAs?: LockKind | undefined;
@@ -25,24 +34,23 @@ export interface LockEvents {
    * A caller has waited for `slowWaitMs`, and goes on waiting; once for each key of a call. `waitersAhead`, `heldAs` and
    * `holder` are those of `LockNotAcquiredError`.
    */
-  waiting: {
-    readonly key: string;
+  waiting: LockEvent & {
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
     readonly heldAs?: LockKind | undefined;
     readonly holder?: LockHolder | undefined;
   };
   /** A lock or a permit has been held for `slowHoldMs`, and still is. Once for each hold. */
-  'slow-hold': { readonly key: string; readonly heldMs: number };
+  'slow-hold': LockEvent & { readonly heldMs: number };
   /**
    * A holder released its lock: in the store, where it may stay for `holdAtLeastMs`, or by a hand-off to the next
    * caller of this process. `confirmed` is false if the store failed: the lock may then stay until its lease ends.
    */
-  released: { readonly key: string; readonly heldMs: number; readonly confirmed: boolean };
+  released: LockEvent & { readonly heldMs: number; readonly confirmed: boolean };
   /** A lease ended before its holder released it. */
-  lost: { readonly key: string; readonly heldMs: number; readonly reason: LossReason };
+  lost: LockEvent & { readonly heldMs: number; readonly reason: LossReason };
   /** Another client asks the holder to release its lock. The lock stays valid; see `lease.onRevocationRequested`. */
-  'revocation-requested': { readonly key: string; readonly heldMs: number };
+  'revocation-requested': LockEvent & { readonly heldMs: number };
   /** The store stopped working; emitted once for each outage. */
   'store-down': { readonly cause: unknown };
   /** The store works again. */

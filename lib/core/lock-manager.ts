@@ -1,8 +1,10 @@
 import { Acquisition } from './acquire/acquisition.js';
+import { kindIn } from './acquire/keys-of-call.js';
 import { InFlight } from './in-flight.js';
 import { kindOf, type LockKind } from './kinds/kinds.js';
 import type { KeyState, PermitState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
+import { heldLocks, type HeldLock } from './held-locks.js';
 import { listPage, type ListOptions, type LockList } from './listing.js';
 import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
@@ -11,7 +13,13 @@ import type { InspectedKey } from './holders/holders.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import { isTaken, LockConfigurationError, withHolder, withStackFromHere } from './errors/lock.errors.js';
+import {
+  isTaken,
+  LockConfigurationError,
+  withHolder,
+  withLabel,
+  withStackFromHere,
+} from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
 import type { LockCall } from './settings/lock-call.js';
@@ -32,20 +40,6 @@ export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
 
 /** Whether a section ran, and its result. */
 export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
-
-/** One lock or permit that this process holds. */
-export interface HeldLock {
-  /** Key as the caller wrote it, without the prefix. */
-  readonly key: string;
-  /** The `mode` of a lock (`exclusive`, `fair`, `read`, `write`), or `permit`. */
-  readonly kind: LockKind;
-  /** Undefined with `fencing: false`, and for read locks and permits, which have no token. */
-  readonly fencingToken: number | undefined;
-  /** How long its current holder has had it, in whole ms. */
-  readonly heldMs: number;
-  /** How long it is certainly still valid, in whole ms, rounded down. A renewal raises it again. */
-  readonly remainingMs: number;
-}
 
 /** Lease of one service, for a call that acquires locks of several services. */
 export interface OneOfSeveral {
@@ -126,7 +120,8 @@ export class LockManager implements LeaseHost {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
     const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt);
-    const refused = (error: unknown): Promise<never> => this.refused(error, keys, startedAt, forCaller);
+    const refused = (error: unknown): Promise<never> =>
+      this.refused(error, keys, startedAt, call, forCaller);
     try {
       return this.core.awaited(this.acquisition.take(keys, startedAt, call, granted, refused));
     } catch (error) {
@@ -146,12 +141,16 @@ export class LockManager implements LeaseHost {
       const taking = this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);
       const parts = await this.core.awaited(taking);
       const allHeld = async (): Promise<void> => {
-        await this.core.awaited(this.acquisition.allHeld(parts, call, leaseMeanwhile));
+        try {
+          await this.core.awaited(this.acquisition.allHeld(parts, call, leaseMeanwhile));
+        } catch (error) {
+          throw withLabel(error, call.label);
+        }
         this.releasing.acquired(parts, startedAt);
       };
       return { lease: new Lease(this, parts), allHeld };
     } catch (error) {
-      return await this.refused(error, [key], startedAt, true);
+      return await this.refused(error, [key], startedAt, call, true);
     }
   }
 
@@ -164,10 +163,11 @@ export class LockManager implements LeaseHost {
     error: unknown,
     keys: readonly KeyOfCall[],
     startedAt: number,
+    { kind: kindOfCall, label }: LockCall,
     forCaller: boolean,
   ): Promise<never> {
     // Before anything is awaited: V8 knows the caller only here.
-    withStackFromHere(error);
+    withStackFromHere(withLabel(error, label));
     if (isTaken(error)) {
       const waitedMs = Math.round(this.runtime.now() - startedAt);
       const [first] = keys;
@@ -177,7 +177,7 @@ export class LockManager implements LeaseHost {
       const holder = forCaller ? await holders.of(finalKey) : holders.ownOf(finalKey);
       withHolder(error, holder);
       events.emit('busy', () => ({
-        ...{ key, waitedMs, waitersAhead },
+        ...{ key, kind: kindIn(keys, key) ?? kindOfCall, label, waitedMs, waitersAhead },
         ...(heldAs && { heldAs }),
         ...(holder && { holder }),
       }));
@@ -338,14 +338,7 @@ export class LockManager implements LeaseHost {
   }
 
   held(): HeldLock[] {
-    const now = this.runtime.now();
-    return this.core.keeper.all.map((hold) => ({
-      key: hold.key,
-      kind: hold.claim.kind,
-      fencingToken: hold.token,
-      heldMs: Math.round(now - hold.grantedAt),
-      remainingMs: Math.max(0, Math.floor(hold.validUntil - now)),
-    }));
+    return heldLocks(this.core.keeper.all, this.runtime.now());
   }
 
   async ping(): Promise<void> {

@@ -21,23 +21,25 @@ export class SlowReports {
       counts.set(one.key, (counts.get(one.key) ?? 0) + 1);
     }
     for (const [key, count] of counts) {
-      const { waitedMs } = slow.find((one) => one.key === key)!;
+      const { label, waitedMs } = slow.find((one) => one.key === key)!;
       const callers = count === 1 ? 'A caller waits' : `${count} callers wait`;
-      this.logger.debug(`${callers} for "${key}", the first for ${waitedMs} ms (slowWaitMs). ${REMEDY}`);
+      const first = `the first (${label}) for ${waitedMs} ms (slowWaitMs)`;
+      this.logger.debug(`${callers} for "${key}", ${first}. ${REMEDY}`);
     }
   };
 
-  private async emitWaiting({ key, finalKey, waitedMs, waitersAhead, heldAs }: SlowWait): Promise<void> {
-    const holder = await this.holders.of(finalKey);
+  private async emitWaiting(slow: SlowWait): Promise<void> {
+    const { key, kind, label, waitedMs, waitersAhead, heldAs } = slow;
+    const holder = await this.holders.of(slow.finalKey);
     this.events.emit('waiting', () => ({
-      ...{ key, waitedMs, waitersAhead },
+      ...{ key, kind, label, waitedMs, waitersAhead },
       ...(heldAs && { heldAs }),
       ...(holder && { holder }),
     }));
   }
 
-  readonly hold = ({ key }: Hold, heldMs: number): void => {
-    this.events.emit('slow-hold', () => ({ key, heldMs }));
-    this.logger.debug(`"${key}" has been held for ${heldMs} ms (slowHoldMs), and still is.`);
+  readonly hold = ({ key, claim, label }: Hold, heldMs: number): void => {
+    this.events.emit('slow-hold', () => ({ key, kind: claim.kind, label, heldMs }));
+    this.logger.debug(`"${key}" (${label}) has been held for ${heldMs} ms (slowHoldMs), and still is.`);
   };
 }

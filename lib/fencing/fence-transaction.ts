@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { fencedError } from '../core/errors/error-messages.js';
-import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { LockConfigurationError, withLabel } from '../core/errors/lock.errors.js';
 import { formatValue } from '../core/errors/describe.js';
 import { Lease } from '../core/lease/lease.js';
 import type { LeasePart } from '../core/lease/lease-part.js';
@@ -92,7 +92,10 @@ const raise = async (
     late = fences.find(({ name, token }) => !(stored.get(name)! <= token));
   }
   if (statements.inTransaction?.() === false) throw noTransaction('a connection without an open transaction');
-  if (late) throw fencedError(late.part.key, late.part.hold.claim, late.token, stored.get(late.name));
+  if (late) {
+    const { key, hold, label } = late.part;
+    throw withLabel(fencedError(key, hold.claim, late.token, stored.get(late.name)), label);
+  }
 };
 
 /**

@@ -55,13 +55,19 @@ export const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMetho
   return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
 };
 
-/** Returns the options of all calls. `onBusy: 'skip'` does not wait, so only `waitMs: 0` may be given with it. */
-export const callOptions = ({
-  onBusy,
-  service: _service,
-  ...options
-}: LockedOptions & LimitedOptions): CallOptions =>
-  Object.freeze(onBusy === 'skip' && options.waitMs === undefined ? { ...options, waitMs: 0 } : options);
+/**
+ * Returns the options of all calls. `onBusy: 'skip'` does not wait, so only `waitMs: 0` may be given with it.
+ *
+ * @param defaultLabel label of a method without the option
+ */
+export const callOptions = (
+  { onBusy, service: _service, ...options }: LockedOptions & LimitedOptions,
+  defaultLabel: string,
+): CallOptions => {
+  const { label = defaultLabel, waitMs } = options;
+  const skips = onBusy === 'skip' && waitMs === undefined;
+  return Object.freeze({ ...options, label, ...(skips && { waitMs: 0 }) });
+};
 
 /** Marks the options of a method with `onBusy`, which handles a taken key by itself. */
 const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptions): CallOptions =>

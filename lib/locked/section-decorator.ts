@@ -3,6 +3,7 @@ import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import { defaultCall, resolveCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
+import { asLabel } from '../core/settings/label.js';
 import { reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
@@ -83,7 +84,7 @@ export const sectionDecorator =
         original,
         where,
         options,
-        callOptions: callOptions(options),
+        callOptions: callOptions(options, labelOf(key as Key | undefined, where)),
         keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
         callSignal: () => requestContext.getStore()?.signal,
@@ -234,6 +235,12 @@ const keySource = (
       return mode ? { key: rendered, mode } : rendered;
     });
   return { keysOf, contextPlaceholders };
+};
+
+/** Returns the default label: the templates of the key, else `Class.method`. */
+const labelOf = (key: Key | undefined, where: string): string => {
+  if (key === undefined || typeof key === 'function') return asLabel(where);
+  return asLabel([templatesOf(key, where).templates].flat().join(', '));
 };
 
 /** Returns the templates of a key, and the modes of list entries. Anything else is passed to the compiler as it is. */

@@ -70,6 +70,7 @@ describe('held', () => {
     expect(locks.held()[0]).toEqual({
       kind: 'exclusive',
       key: 'held-0',
+      label: 'acquire',
       fencingToken: leases[0]!.fencingToken,
       heldMs: expect.any(Number) as number,
       remainingMs: expect.any(Number) as number,

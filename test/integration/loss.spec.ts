@@ -24,7 +24,10 @@ describe('the news of a loss', () => {
     expect(taken.signal.reason).toBeInstanceOf(LockLostError);
     expect(taken.signal.reason).toMatchObject({ code: 'LOCK_LOST', key: taken.key });
     expect(events('lost')).toEqual([
-      { key: taken.key, reason: 'refused', heldMs: expect.any(Number) as number },
+      {
+        ...{ key: taken.key, kind: 'exclusive', label: 'acquire' },
+        ...{ reason: 'refused', heldMs: expect.any(Number) as number },
+      },
     ]);
     expect([await taken.release(), await kept.release()]).toEqual(['lost', 'released']);
     expect(keptSignal.aborted).toBe(false);

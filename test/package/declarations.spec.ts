@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
 import { PackedTypes } from './support/packed-types.js';
 
-const ERROR = 'code key retryable';
+const ERROR = 'code key label retryable';
 const STORE = 'name lease commandTimeoutMs kinds open checkKey inspect forceUnlock ping close';
 
 /** The public members of each exported class: static members and members of its instances. */

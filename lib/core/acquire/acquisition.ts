@@ -34,10 +34,10 @@ interface NamedKey {
 }
 
 /** What the waits for all keys of one call share. */
-type WaitOfAll = Omit<Wait, 'key'>;
+type WaitOfAll = Omit<Wait, 'key' | 'kind'>;
 
-const partOf = (hold: Hold, { key, finalKey }: NamedKey): LeasePart =>
-  new LeasePart(key, finalKey, hold, undefined);
+const partOf = (hold: Hold, { key, finalKey }: NamedKey, label: string): LeasePart =>
+  new LeasePart(key, finalKey, hold, undefined, label);
 
 /** Acquires one or several keys for a caller: all or none. */
 export class Acquisition implements HoldTerms {
@@ -68,18 +68,18 @@ export class Acquisition implements HoldTerms {
     granted: (parts: readonly LeasePart[]) => T,
     refused: (error: unknown) => Promise<never>,
   ): Promise<T> {
-    const { waitMs, signal } = call;
+    const { waitMs, signal, label } = call;
     const nested = isNested(this.core.group);
     const [first] = keys;
     if (nested || keys.length !== 1 || typeof first !== 'string') {
-      const wait = { startedAt, waitMs, signal, nested };
+      const wait = { startedAt, waitMs, signal, nested, label };
       return this.takeSeveral(keys, wait, call).then(granted, refused);
     }
     // Most calls are this one. Promises are the main cost beside the store, so there is no needless one.
     const only = this.withName(first);
-    const wait = { key: first, startedAt, waitMs, signal, nested };
+    const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label };
     return this.takeHold(wait, only.finalKey, call, call.leaseMs).then(
-      (hold) => granted(this.complete([partOf(hold, only)], call)),
+      (hold) => granted(this.complete([partOf(hold, only, label)], call)),
       refused,
     );
   }
@@ -94,8 +94,8 @@ export class Acquisition implements HoldTerms {
     call: LockCall,
     leaseMeanwhile: number | undefined,
   ): Promise<LeasePart[]> {
-    const { waitMs, signal } = call;
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group) };
+    const { waitMs, signal, label } = call;
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label };
     return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
   }
 
@@ -159,7 +159,7 @@ export class Acquisition implements HoldTerms {
     call: LockCall,
     leaseMs: number | undefined,
   ): Promise<LeasePart[]> {
-    const wait: Wait = { key, ...waitOfAll };
+    const wait: Wait = { key, kind: call.kind, ...waitOfAll };
     for (let entry; wait.nested && (entry = enclosingEntry(this.scope, call.kind, finalKey));) {
       const { part: outer } = entry;
       this.throwIfAborted(wait);
@@ -182,7 +182,7 @@ export class Acquisition implements HoldTerms {
     }
     if (wait.nested) this.throwIfForItself(key, finalKey, call.kind);
     if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, call);
-    parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }));
+    parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }, call.label));
     return parts;
   }
 

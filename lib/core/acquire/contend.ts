@@ -218,7 +218,7 @@ class Contention {
     const { singleHolder } = kindOf(claim.kind);
     this.logLimit(grant);
     const terms = { token, grantedAt: now, sentAt, validForMs, session, lost, grantedBy, owner };
-    const hold = new Hold(wait.key, queue.endListener, claim, wanted.watchdogMs, terms);
+    const hold = new Hold(wait, queue.endListener, claim, wanted.watchdogMs, terms);
     const over = core.reasonToStop(wait);
     const isGone = (lost?.aborted || session?.over.aborted) === true;
     if (!over && !forced && now < hold.validUntil && !isGone) {

@@ -35,6 +35,12 @@ export const checkOwnMode = (key: string, kind: LockKind, kindOfCall: LockKind |
   );
 };
 
+/** Returns the mode that a key has in a list of keys; undefined without its own mode. */
+export const kindIn = (keys: readonly KeyOfCall[], key: string): LockKind | undefined => {
+  const modes = keys.map((one) => (typeof one === 'object' && one.key === key ? one.mode : undefined));
+  return modes.includes('write') ? 'write' : modes.find((mode) => mode !== undefined);
+};
+
 /** Returns each key of a call once, with its kind, in the order of code units. */
 export const eachOnce = (keys: readonly KeyOfCall[], { kind: kindOfCall }: LockCall): WantedKey[] => {
   if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');

@@ -14,8 +14,7 @@ export interface WaitState {
 }
 
 /** A caller that has waited for long. */
-export interface SlowWait extends WaitState {
-  readonly key: string;
+export interface SlowWait extends WaitState, Pick<Wait, 'key' | 'kind' | 'label'> {
   readonly waitedMs: number;
 }
 
@@ -66,11 +65,12 @@ export class SlowWaits {
     let nextAt = Infinity;
     const slow: SlowWait[] = [];
     for (const wait of [...this.waits.keys()]) {
-      const { key, startedAt } = wait;
+      const { key, kind, label, startedAt } = wait;
       const slowAt = startedAt + slowWaitMs;
       if (slowAt > now) nextAt = Math.min(nextAt, slowAt);
       else {
-        slow.push({ key, waitedMs: Math.round(now - startedAt), ...this.waits.get(wait)!() });
+        const waitedMs = Math.round(now - startedAt);
+        slow.push({ key, kind, label, waitedMs, ...this.waits.get(wait)!() });
         this.waits.delete(wait);
         wait.isSlow = true;
       }

@@ -1,5 +1,7 @@
-/** A caller that wants a key, and the limits of its wait. */
-export interface Wait {
+import type { LockKind } from '../kinds/kinds.js';
+
+/** A caller that waits at a key, and the limits of its wait. */
+export interface TimedWait {
   /** Key as the caller wrote it. */
   readonly key: string;
   readonly startedAt: number;
@@ -7,8 +9,16 @@ export interface Wait {
   readonly signal: AbortSignal | undefined;
   /** Whether it belongs to work that is running already; such a call may go on waiting while the app stops. */
   readonly nested: boolean;
+}
+
+/** A caller that wants a lock or a permit. */
+export interface Wait extends TimedWait {
+  readonly kind: LockKind;
+  /** Label of its call. */
+  readonly label: string;
   /** Whether the event `waiting` was emitted; see `SlowWaits`. */
   isSlow?: boolean;
 }
 
-export const deadlineOf = (wait: Wait): number => wait.startedAt + wait.waitMs;
+export const deadlineOf = (wait: Pick<TimedWait, 'startedAt' | 'waitMs'>): number =>
+  wait.startedAt + wait.waitMs;

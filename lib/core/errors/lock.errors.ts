@@ -31,6 +31,11 @@ export class LockError extends Error {
   /** Key as the caller wrote it; undefined when no key is concerned. */
   readonly key: string | undefined;
   /**
+   * Label of the call, in `LockNotAcquiredError`, `LockAbortedError`, `LockLostError` and `LockStoreError`. Undefined where
+   * no call for a lock or a permit is concerned.
+   */
+  readonly label: string | undefined;
+  /**
    * Whether the same call may succeed later; the work has not begun. A job queue can then delay the job instead of
    * failing it.
    */
@@ -40,6 +45,7 @@ export class LockError extends Error {
     super(message, 'cause' in options ? { cause: options.cause } : undefined);
     this.code = code;
     this.key = options.key;
+    this.label = undefined;
     this.retryable = options.retryable ?? PASSING.has(code);
     Object.defineProperty(this, 'name', { value: new.target.kind, configurable: true, writable: true });
   }
@@ -93,6 +99,12 @@ export const withHolder = (error: LockNotAcquiredError, holder: LockHolder | und
  */
 export const withStackFromHere = (error: unknown): unknown => {
   if (error instanceof LockError) Error.captureStackTrace(error, withStackFromHere);
+  return error;
+};
+
+/** Adds the label of the call to an error of the library; any other value passes as it is. */
+export const withLabel = <E>(error: E, label: string): E => {
+  if (error instanceof LockError) (error as { label: string | undefined }).label = label;
   return error;
 };
 

@@ -1,5 +1,5 @@
 import type { CoreContext } from '../core-context.js';
-import { LockConfigurationError } from '../errors/lock.errors.js';
+import { LockConfigurationError, withLabel } from '../errors/lock.errors.js';
 import { storeError } from '../errors/error-messages.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
@@ -18,7 +18,13 @@ const NO_LONGER_MS = 1;
 export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<void> => {
   lease.mustBeHeld('downgrade');
   for (const part of lease.parts) check(core, part);
-  await Promise.all(lease.parts.map(({ hold }) => downgrade(core, hold)));
+  await Promise.all(
+    lease.parts.map(({ hold, label }) =>
+      downgrade(core, hold).catch((error: unknown) => {
+        throw withLabel(error, label);
+      }),
+    ),
+  );
   lease.mustBeHeld('downgrade');
 };
 

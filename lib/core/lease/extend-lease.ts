@@ -1,6 +1,7 @@
 import type { ExtendReply } from '../seam/reply.js';
 import type { CoreContext } from '../core-context.js';
 import { storeError } from '../errors/error-messages.js';
+import { withLabel } from '../errors/lock.errors.js';
 import type { Lease } from './lease.js';
 import { cutsOver } from './shortening.js';
 import { checkMs } from '../settings/option-checks.js';
@@ -54,6 +55,8 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
   try {
     const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, tokens: 0 }));
     replies = await requests.request(lease.key, doing, () => requests.extendMany(claims));
+  } catch (error) {
+    throw withLabel(error, lease.parts[0]!.label);
   } finally {
     for (const hold of holds) hold.holdersRequest('over', runtime.now(), ms);
   }
@@ -67,8 +70,9 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
     // The lease ended meanwhile. If other leases share its hold, it was cut behind this request.
     if (lease.parts[i]!.state !== 'held') return;
     if (reply.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
-    else if (reply.status === 'failed') failure ??= storeError(hold.key, reply.cause, doing, now - sentAt);
-    else {
+    else if (reply.status === 'failed') {
+      failure ??= withLabel(storeError(hold.key, reply.cause, doing, now - sentAt), lease.parts[i]!.label);
+    } else {
       hold.renew(sentAt, ms, reply.validForMs, now);
       keeper.schedule(hold);
     }

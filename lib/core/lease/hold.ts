@@ -2,6 +2,7 @@ import type { LossReason } from '../lock-events.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Session } from '../seam/lease-model.js';
+import { ReportedLeases } from './reported-leases.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
@@ -29,6 +30,14 @@ export interface HandOffBatch {
   /** Token of the next lease; undefined without fencing. */
   nextToken: number | undefined;
   readonly until: number;
+}
+
+/** The caller that a hold was granted to. */
+export interface HoldCaller {
+  /** Key as the caller wrote it. */
+  readonly key: string;
+  /** Label of its call. */
+  readonly label: string;
 }
 
 /** Terms of the store's grant. */
@@ -73,12 +82,15 @@ export class Hold {
   private ownUntil: number;
   private ownBatch: HandOffBatch | undefined;
   private leaseCount = 1;
-  private reportedCount = 0;
+  readonly reported = new ReportedLeases();
   private joinableUntil = -Infinity;
   private retry = Infinity;
   private look = Infinity;
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
+  /** Key as the caller wrote it. */
+  readonly key: string;
+  private readonly grantedTo: string;
   readonly grantedAt: number;
   /** Whether the event `slow-hold` was emitted. */
   isSlow = false;
@@ -91,13 +103,14 @@ export class Hold {
   readonly session: Session | undefined;
 
   constructor(
-    /** Key as the caller wrote it. */
-    readonly key: string,
+    caller: HoldCaller,
     private currentEndListener: HoldEndListener,
     claim: Claim,
     watchdogMs: number | undefined,
     { token, grantedAt, sentAt, validForMs, session, lost, grantedBy, owner = claim.owner }: Granted,
   ) {
+    this.key = caller.key;
+    this.grantedTo = caller.label;
     this.claimed = claim;
     this.takenAs = claim.kind;
     this.watchdog = watchdogMs;
@@ -223,19 +236,9 @@ export class Hold {
     this.joinableUntil = until;
   }
 
-  /** Number of its leases with an `acquired` event and no event of their end. */
-  get reported(): number {
-    return this.reportedCount;
-  }
-
-  /** Counts an `acquired` event of one of its leases. */
-  reports(): void {
-    this.reportedCount += 1;
-  }
-
-  /** Counts events of the end of `leases` leases. */
-  endsReported(leases: number): void {
-    this.reportedCount -= leases;
+  /** Label of the call that has it; of a shared hold, of one of them. */
+  get label(): string {
+    return this.reported.label ?? this.grantedTo;
   }
 
   /**
@@ -399,12 +402,12 @@ export class Hold {
     return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
   }
 
-  /** Returns the same hold for the next lease: with its own token, and without listeners. */
-  successor(token: number | undefined, grantedAt: number): Hold {
+  /** Returns the same hold for the next lease: with its own token and label, and without listeners. */
+  successor(token: number | undefined, grantedAt: number, label: string): Hold {
     const { key, endListener, claimed, watchdog, confirmedAt, validForMs, session, lost, grantedBy, owner } =
       this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, session, lost, grantedBy, owner };
-    const next = new Hold(key, endListener, claimed, watchdog, granted);
+    const next = new Hold({ key, label }, endListener, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;
     next.look = this.look;

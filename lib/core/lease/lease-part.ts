@@ -20,7 +20,6 @@ export class LeasePart {
   private left = false;
   /** Nesting depth inside the hold. */
   private readonly depth: number;
-  private reported = false;
   private outsideListeners: Set<() => void> | undefined;
 
   constructor(
@@ -30,29 +29,14 @@ export class LeasePart {
     readonly hold: Hold,
     /** Set when an enclosing section holds the key: the end of the part then only leaves that section. */
     readonly entry: OuterEntry | undefined,
+    /** Label of its call. */
+    readonly label: string,
   ) {
     this.depth = entry ? entry.part.depth + 1 : 0;
   }
 
   get state(): HoldState {
     return this.over ?? this.hold.state;
-  }
-
-  /** Counts the `acquired` event of the part. A nested part acquires nothing in the store, and has no event. */
-  reports(): void {
-    this.reported = true;
-    this.hold.reports();
-  }
-
-  /**
-   * Returns whether a `released` event has to report its end: false without an `acquired` event, or after a `lost`
-   * event.
-   */
-  endsReported(): boolean {
-    if (!this.reported || this.hold.reported === 0) return false;
-    this.reported = false;
-    this.hold.endsReported(1);
-    return true;
   }
 
   /**

@@ -3,7 +3,12 @@ import type { Hold } from './hold.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { LeasePart } from './lease-part.js';
 import type { RevocationListener } from './revocations.js';
-import { LockConfigurationError, LockKeyError, type LockLostError } from '../errors/lock.errors.js';
+import {
+  LockConfigurationError,
+  LockKeyError,
+  withLabel,
+  type LockLostError,
+} from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
 
 /** Methods of the service that a lease calls. */
@@ -141,8 +146,9 @@ export class Lease implements AsyncDisposable {
   get loss(): LockLostError | undefined {
     if (this.lossCause) return this.lossCause;
     if (!this.lost) return undefined;
-    const { key, hold, lossReason } = this.#parts.find((part) => part.state === 'lost')!;
-    return (this.lossCause = lostError(key, hold.claim, lossReason, this.#host.now() - hold.grantedAt));
+    const { key, hold, label, lossReason } = this.#parts.find((part) => part.state === 'lost')!;
+    const error = lostError(key, hold.claim, lossReason, this.#host.now() - hold.grantedAt);
+    return (this.lossCause = withLabel(error, label));
   }
 
   /** Returns how long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */

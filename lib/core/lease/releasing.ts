@@ -1,6 +1,7 @@
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
 import { formatValue } from '../errors/describe.js';
+import { withLabel } from '../errors/lock.errors.js';
 import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
@@ -108,11 +109,11 @@ export class Releasing {
   acquired(parts: readonly LeasePart[], startedAt: number): void {
     const { events, runtime } = this.core;
     for (const part of parts) {
-      const { key, hold, entry } = part;
+      const { key, hold, entry, label } = part;
       if (entry) continue;
-      part.reports();
+      hold.reported.add(part);
       events.emit('acquired', () => ({
-        key,
+        ...{ key, kind: hold.claim.kind, label },
         waitedMs: Math.round(runtime.now() - startedAt),
         fencingToken: hold.token,
       }));
@@ -121,9 +122,11 @@ export class Releasing {
   }
 
   private reportReleased(part: LeasePart, confirmed: boolean): void {
-    if (!part.endsReported()) return;
-    const { hold } = part;
-    this.core.events.emit('released', () => ({ key: hold.key, heldMs: this.heldMs(hold), confirmed }));
+    const { hold, label } = part;
+    if (!hold.reported.end(part)) return;
+    const { key, claim } = hold;
+    const heldMs = this.heldMs(hold);
+    this.core.events.emit('released', () => ({ key, kind: claim.kind, label, heldMs, confirmed }));
   }
 
   private announceLost(hold: Hold): void {
@@ -134,11 +137,10 @@ export class Releasing {
 
   /** Emits `lost` for each lease with an `acquired` event. Other leases never had a caller. */
   private reportLost(hold: Hold): void {
-    const { key, lossReason: reason = 'refused', reported } = hold;
+    const { key, claim, lossReason: reason = 'refused' } = hold;
     const heldMs = this.heldMs(hold);
-    hold.endsReported(reported);
-    for (let lease = 0; lease < reported; lease += 1) {
-      this.core.events.emit('lost', () => ({ key, heldMs, reason }));
+    for (const { label } of hold.reported.endAll()) {
+      this.core.events.emit('lost', () => ({ key, kind: claim.kind, label, heldMs, reason }));
     }
   }
 
@@ -194,7 +196,8 @@ export class Releasing {
     core.requests.releaseFailed(orphanOf(hold), failure);
     hold.endListener.releaseOver(undefined);
     this.reportReleased(part, false);
-    const error = storeError(hold.key, failure, 'releasing', core.runtime.now() - startedAt);
+    const afterMs = core.runtime.now() - startedAt;
+    const error = withLabel(storeError(hold.key, failure, 'releasing', afterMs), part.label);
     if (onFailure === 'throw') throw error;
     core.logger.warn(`${error.message} The release is tried again until the lock has ended.`);
     return 'released';

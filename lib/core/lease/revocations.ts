@@ -62,7 +62,7 @@ export class Revocations {
     );
   }
 
-  private eventOf({ key, grantedAt }: Hold): LockEvents[typeof EVENT] {
-    return { key, heldMs: Math.round(this.host.now() - grantedAt) };
+  private eventOf({ key, claim, label, grantedAt }: Hold): LockEvents[typeof EVENT] {
+    return { key, kind: claim.kind, label, heldMs: Math.round(this.host.now() - grantedAt) };
   }
 }

@@ -36,7 +36,7 @@ export class NestedEntry {
       this.leave();
       return undefined;
     }
-    const part = new LeasePart(wait.key, finalKey, hold, this);
+    const part = new LeasePart(wait.key, finalKey, hold, this, wait.label);
     this.siblings.admitted(part);
     return part;
   }

@@ -6,7 +6,7 @@ import { isNested } from '../nesting/section.js';
 import type { ObjectCall } from '../settings/object-call.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { StoreFailure } from '../seam/store-failure.js';
-import type { Wait } from '../acquire/wait.js';
+import type { TimedWait } from '../acquire/wait.js';
 import { Waiters } from './waiters.js';
 
 /** Request of a semaphore or a latch, as error messages describe it. */
@@ -78,7 +78,7 @@ export class ObjectContext {
     }
   }
 
-  waitOf(key: string, { waitMs, signal }: ObjectCall): Wait {
+  waitOf(key: string, { waitMs, signal }: ObjectCall): TimedWait {
     const startedAt = this.core.runtime.now();
     return { key, startedAt, waitMs, signal, nested: isNested(this.core.group) };
   }

@@ -1,5 +1,5 @@
 import { NOT_SUBSCRIBED_RETRY_MS } from '../acquire/wake-up.js';
-import { deadlineOf, type Wait } from '../acquire/wait.js';
+import { deadlineOf, type TimedWait } from '../acquire/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
 import { withStackFromHere } from '../errors/lock.errors.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
@@ -39,7 +39,7 @@ class ObjectWait {
 
   constructor(
     private readonly context: ObjectContext,
-    private readonly wait: Wait,
+    private readonly wait: TimedWait,
     private readonly what: WaitedFor,
   ) {}
 
@@ -215,7 +215,7 @@ class ObjectWait {
 }
 
 /** Waits at a semaphore or a latch; see {@link ObjectWait.untilYes}. Throws the caller's error. */
-export const waitAt = async (context: ObjectContext, wait: Wait, what: WaitedFor): Promise<void> => {
+export const waitAt = async (context: ObjectContext, wait: TimedWait, what: WaitedFor): Promise<void> => {
   try {
     await context.during(() => new ObjectWait(context, wait, what).untilYes());
   } catch (error) {

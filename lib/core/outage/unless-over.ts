@@ -1,4 +1,4 @@
-import { deadlineOf, type Wait } from '../acquire/wait.js';
+import { deadlineOf, type TimedWait } from '../acquire/wait.js';
 import type { CoreContext } from '../core-context.js';
 import { waitFor } from '../wait-for.js';
 
@@ -10,7 +10,7 @@ import { waitFor } from '../wait-for.js';
  */
 export const unlessOver = <T>(
   core: CoreContext,
-  wait: Wait,
+  wait: TimedWait,
   send: () => Promise<T>,
   late: () => Error,
 ): Promise<T> =>

@@ -41,6 +41,12 @@ export interface AcquireOptions {
    * one key in different modes exclude each other. Default: `'exclusive'`.
    */
   readonly mode?: LockMode;
+  /**
+   * Name of the call for metrics and traces: in events, errors and `held()`, never in the store. Well-formed text of 1 to
+   * 100 characters. Use few values: do not put a key or an id into it. Default: the key template of a decorator, or
+   * `Class.method` if its key is a function; otherwise the name of the method, such as `withLock`.
+   */
+  readonly label?: string;
 }
 
 /** Key of a list, with its own mode. */

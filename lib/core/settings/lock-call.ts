@@ -9,6 +9,7 @@ import {
   type PermitsOptions,
   type SectionOptions,
 } from './acquire-options.js';
+import { checkLabel } from './label.js';
 import type { LockSettings } from './lock-settings.js';
 import { checkChoice, checkMs, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
@@ -27,6 +28,7 @@ export interface LockCall {
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
   readonly holdAtLeastMs: number;
+  readonly label: string;
   /** Whether the error for a taken key shows its holder: not for `onBusy`. */
   readonly showsHolder: boolean;
 }
@@ -40,7 +42,8 @@ export const handlingTaken = <O extends object>(options: O, isMarked = true): O 
 
 export const handlesTaken = (options: object): boolean => HANDLES_TAKEN in options;
 
-export const defaultCall = (settings: LockSettings): LockCall => ({
+/** @param label label of the method's calls */
+export const defaultCall = (settings: LockSettings, label = 'withLock'): LockCall => ({
   kind: 'exclusive',
   permits: undefined,
   waitMs: settings.waitMs,
@@ -52,6 +55,7 @@ export const defaultCall = (settings: LockSettings): LockCall => ({
   awaitRelease: settings.awaitRelease,
   holdAtLeastMs: 0,
   showsHolder: true,
+  label,
 });
 
 /** Returns true for a signal of any realm or polyfill. A Proxy may throw when it is read. */
@@ -77,6 +81,7 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
   signal: true,
   reentrant: true,
   mode: true,
+  label: true,
 };
 
 /** Options that sections of all kinds have. */
@@ -90,6 +95,7 @@ const PERMIT_NAMES: Names<PermitOptions> = {
   watchdogMs: true,
   holdAtLeastMs: true,
   signal: true,
+  label: true,
 };
 
 const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, ...OF_SECTIONS };
@@ -181,5 +187,6 @@ const readCall = (
     awaitRelease: checkChoice('awaitRelease', options.awaitRelease, [true, false]) ?? defaults.awaitRelease,
     holdAtLeastMs,
     showsHolder: !handlesTaken(options),
+    label: checkLabel(options.label, defaults.label),
   };
 };

@@ -20,7 +20,7 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
   ...{ replicas: OF_MODULE, delayAfterRestartMs: OF_MODULE },
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
-  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS },
+  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS, label: OF_CALLS },
   watchdogMs: `${OF_CALLS}, and of the module`,
   ...{ onLost: OF_SECTIONS, awaitRelease: OF_SECTIONS },
   ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },

@@ -146,6 +146,17 @@ const mode: Option = {
   },
 };
 
+const label: Option = {
+  is: 'well-formed text of 1 to 100 characters',
+  allows: (value) => typeof value === 'string' && /^[^]{1,100}$/.test(value) && !/\p{Surrogate}/u.test(value),
+  examples: ['x', 'order:<<userId>>', '__proto__', 'ключ:😀', 'x'.repeat(100)],
+  wrong: ['', 7, null, {}, ['x'], '\ud800', 'x'.repeat(101)],
+  does: async ({ world, run }, label: string | undefined) => {
+    const held = run(() => world.locks.held()[0]?.label);
+    expect(await held).toEqual(label ?? expect.stringMatching(/^.{1,100}$/));
+  },
+};
+
 const onLost: Option = {
   ...choice('event', 'throw'),
   otherwise: 'event',
@@ -201,14 +212,14 @@ const service: Option = {
 
 export const ACQUIRE = {
   ...{ waitMs, leaseMs, watchdogMs, holdAtLeastMs },
-  ...{ signal, reentrant, mode },
+  ...{ signal, reentrant, mode, label },
 } satisfies Record<keyof AcquireOptions, Option>;
 
 const OF_SECTIONS = { onLost, awaitRelease };
 
 export const SECTION = { ...ACQUIRE, ...OF_SECTIONS } satisfies Record<keyof SectionOptions, Option>;
 
-export const PERMIT = { waitMs, leaseMs, watchdogMs, holdAtLeastMs, signal } satisfies Record<
+export const PERMIT = { waitMs, leaseMs, watchdogMs, holdAtLeastMs, signal, label } satisfies Record<
   keyof PermitOptions,
   Option
 >;

@@ -42,7 +42,7 @@ class Service {
     for (const name of ['read', 'write', 'send'] as const) this.counted(this.store.processes, name);
     this.counted(this.store, 'inspect');
     this.manager = new LockManager(this.store, settings, this.log, runtime);
-    this.call = defaultCall(settings);
+    this.call = defaultCall(settings, 'checkout');
   }
 
   private counted<T extends object>(target: T, name: keyof T & keyof Service['counts']): void {
@@ -205,8 +205,9 @@ describe('inspect and list', () => {
     await holder.hold();
     await runtime.pass(500);
     const shown = await inTime(other.manager.inspect('k'));
-    const { process: seen, heldMs } = shown!.holders[0]!;
+    const { process: seen, heldMs, label } = shown!.holders[0]!;
     expect(seen).toEqual(asSeen(holder, 'shop'));
+    expect(label).toBe(holder.call.label);
     expect(heldMs).toBeGreaterThanOrEqual(1_500);
     expect(heldMs).toBeLessThan(1_800);
     const { locks } = await inTime(other.manager.list({}));

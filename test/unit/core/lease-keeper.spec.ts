@@ -40,7 +40,12 @@ const hold = (
   const leaseMs = options.watchdogMs ?? WATCHDOG_MS;
   const watchdogMs = options.renewed === false ? undefined : leaseMs;
   const validForMs = options.validForMs ?? leaseMs;
-  return new Hold(key, queue, claim, watchdogMs, { token: 1, grantedAt: now, sentAt: now, validForMs });
+  return new Hold({ key, label: 'test' }, queue, claim, watchdogMs, {
+    token: 1,
+    grantedAt: now,
+    sentAt: now,
+    validForMs,
+  });
 };
 
 const kept = (options: Parameters<typeof hold>[0] = {}): Hold => {

@@ -15,14 +15,14 @@ const newHold = (): Hold => {
     lost: undefined,
     grantedBy: undefined,
   };
-  return new Hold('k', endListener, claimOn('k'), 30_000, granted);
+  return new Hold({ key: 'k', label: 'test' }, endListener, claimOn('k'), 30_000, granted);
 };
 
 describe('a part that is nested in others', () => {
   it('is inside each of them, and that is known without a look at those between them', () => {
     let visits = 0;
     const hold = newHold();
-    const parts = [new LeasePart('k', 'k', hold, undefined)];
+    const parts = [new LeasePart('k', 'k', hold, undefined, 'test')];
     for (let depth = 1; depth < 3_000; depth++) {
       const outer = parts.at(-1)!;
       const entry = {
@@ -32,7 +32,7 @@ describe('a part that is nested in others', () => {
         },
         leave: () => undefined,
       };
-      parts.push(new LeasePart('k', 'k', hold, entry));
+      parts.push(new LeasePart('k', 'k', hold, entry, 'test'));
     }
     const made = visits;
     const innermost = parts.at(-1)!;
@@ -42,8 +42,8 @@ describe('a part that is nested in others', () => {
   });
 
   it('is in no part of another hold', () => {
-    const outer = new LeasePart('k', 'k', newHold(), undefined);
-    const nested = new LeasePart('k', 'k', outer.hold, { part: outer, leave: () => undefined });
-    expect(nested.isInside(new LeasePart('k', 'k', newHold(), undefined))).toBe(false);
+    const outer = new LeasePart('k', 'k', newHold(), undefined, 'test');
+    const nested = new LeasePart('k', 'k', outer.hold, { part: outer, leave: () => undefined }, 'test');
+    expect(nested.isInside(new LeasePart('k', 'k', newHold(), undefined, 'test'))).toBe(false);
   });
 });

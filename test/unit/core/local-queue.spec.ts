@@ -22,6 +22,8 @@ const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
   waitMs,
   signal: undefined,
   nested: false,
+  kind: 'exclusive',
+  label: 'test',
   ...more,
 });
 

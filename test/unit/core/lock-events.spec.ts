@@ -4,7 +4,7 @@ import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { collectUnhandledRejections } from '../../support/async.js';
 import { Log } from '../../support/core/core-under-test.js';
 
-const busy = { key: 'k', waitedMs: 3 };
+const busy = { key: 'k', kind: 'exclusive', label: 'test', waitedMs: 3 } as const;
 
 let log: Log;
 let hub: LockEventHub;

@@ -44,7 +44,7 @@ describe('a caller that waits for long', () => {
     expect(events.every(({ key, waitedMs }) => key === 'k' && waitedMs === 1_000)).toBe(true);
     expect(events.map(({ waitersAhead }) => waitersAhead).sort()).toEqual([0, 1, 2]);
     expect(log.debugLines).toEqual([
-      '3 callers wait for "k", the first for 1000 ms (slowWaitMs). locks.inspect() and locks.held() show the holder.',
+      '3 callers wait for "k", the first (withLock) for 1000 ms (slowWaitMs). locks.inspect() and locks.held() show the holder.',
     ]);
     await runtime.pass(20_000);
     expect(events).toHaveLength(3);
@@ -128,8 +128,10 @@ describe('a holder that holds for long', () => {
     await runtime.pass(1_999);
     expect(events).toEqual([]);
     await runtime.pass(1);
-    expect(events).toEqual([{ key: 'k', heldMs: 2_000 }]);
-    expect(log.debugLines.at(-1)).toBe('"k" has been held for 2000 ms (slowHoldMs), and still is.');
+    expect(events).toEqual([{ key: 'k', kind: 'exclusive', label: 'withLock', heldMs: 2_000 }]);
+    expect(log.debugLines.at(-1)).toBe(
+      '"k" (withLock) has been held for 2000 ms (slowHoldMs), and still is.',
+    );
     await runtime.pass(60_000);
     expect(events).toHaveLength(1);
     expect(await manager.release(second)).toBe('released');
