@@ -8,6 +8,7 @@ import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
 import type { Attempt, LockManager, LockSection, LockUsage, OneOfSeveral } from './core/lock-manager.js';
 import type { Section } from './core/nesting/section.js';
+import type { ShownKey } from './core/shown-key.js';
 import type {
   AcquireOptions,
   KeyWithMode,
@@ -307,6 +308,11 @@ class LockService {
    */
   ping(): Promise<void> {
     return this.manager.ping();
+  }
+
+  /** @internal Returns a key as logs, errors and events show it. */
+  shown(key: string): ShownKey {
+    return this.manager.shown(key);
   }
 
   /** @internal Returns the resolved options of a `withLocks` section. */

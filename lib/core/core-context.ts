@@ -6,7 +6,8 @@ import type { TimedWait } from './acquire/wait.js';
 import { Holders } from './holders/holders.js';
 import { OwnProcess } from './holders/own-process.js';
 import type { OwnHold } from './holders/questions.js';
-import { abortedError, shutdownError } from './errors/error-messages.js';
+import { abortedError, shutdownError, storeKeyError } from './errors/error-messages.js';
+import { LockKeyError } from './errors/lock.errors.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import { Revocations } from './lease/revocations.js';
@@ -22,6 +23,7 @@ import type { AppStart, StoreHost } from './seam/store-host.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { ServiceGroup } from './service-group.js';
 import type { Starting } from './starting.js';
+import { showKeyWith, type ShowKey } from './shown-key.js';
 import { SlowReports } from './slow-reports.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
@@ -31,6 +33,8 @@ type Traits = Readonly<Record<LockKind, KindTraits>>;
 /** Shared state of the core, for one service instance. */
 export class CoreContext {
   readonly logger: Required<LockLogger>;
+  /** Returns a key as logs, errors and events show it. Real keys are only for the store, and for callers that ask. */
+  readonly shown: ShowKey;
   readonly events: LockEventHub;
   readonly health: StoreHealth;
   readonly opening: Opening;
@@ -61,6 +65,7 @@ export class CoreContext {
     readonly group: ServiceGroup,
   ) {
     this.logger = harmless(logger);
+    this.shown = showKeyWith(settings.redactKey, this.logger.warn);
     this.events = new LockEventHub(this.logger);
     this.instanceId = runtime.newId();
     this.outages = new Outages(runtime, this.instanceId);
@@ -72,7 +77,7 @@ export class CoreContext {
       storeHost: this.storeHost(),
       failed: (failure) => this.health.failed(failure),
     });
-    this.requests = new StoreRequests(store, runtime, this.health, this.opening);
+    this.requests = new StoreRequests(store, runtime, this.health, this.opening, this.shown);
     const notes = settings.holderInfo ? store.processes : undefined;
     const holds = (): readonly OwnHold[] => this.keeper.all;
     this.process = new OwnProcess({
@@ -84,7 +89,7 @@ export class CoreContext {
       ...{ store, runtime, own: this.process, notes, holds },
       holdsKey: (finalKey) => this.queuesAt(finalKey).some(({ held }) => held !== undefined),
     });
-    const slow = new SlowReports(this.events, this.logger, this.holders);
+    const slow = new SlowReports(this.events, this.logger, this.shown, this.holders);
     this.keeper = new LeaseKeeper(this.requests, runtime, {
       slowHoldMs: settings.slowHoldMs,
       added: this.process.used,
@@ -96,7 +101,7 @@ export class CoreContext {
     });
     this.entries = new EntryKeeper(this.requests, runtime);
     this.revocations = new Revocations({
-      ...{ store, events: this.events, logger: this.logger },
+      ...{ store, events: this.events, logger: this.logger, shown: this.shown },
       now: () => runtime.now(),
       holds: () => this.keeper.all,
     });
@@ -128,6 +133,7 @@ export class CoreContext {
     return new LocalQueues(kindOf(kind).singleHolder, this.traits[kind].eachQueued, {
       runtime: this.runtime,
       maxWaiters: this.settings.maxWaiters,
+      shown: this.shown,
       keepAlive: (hold) => this.keeper.add(hold),
       lookAt: (hold) => this.keeper.lookAtHold(hold),
       watch: (claim, listener) => this.requests.watch(claim, listener),
@@ -165,13 +171,30 @@ export class CoreContext {
 
   /** Returns the error for a caller that must not acquire locks any more; undefined while it may. */
   readonly refusal = (wait: Pick<TimedWait, 'key' | 'nested'>): Error | undefined =>
-    this.phase === 'open' || (this.phase === 'stopping' && wait.nested) ? undefined : shutdownError(wait.key);
+    this.phase === 'open' || (this.phase === 'stopping' && wait.nested)
+      ? undefined
+      : shutdownError(this.shown(wait.key));
 
   /** Returns the error for a caller that must stop waiting: it was aborted, or {@link refusal} has an error. */
   reasonToStop(wait: TimedWait): Error | undefined {
     return wait.signal?.aborted
-      ? abortedError(wait.key, wait.signal, this.runtime.now() - wait.startedAt)
+      ? abortedError(this.shown(wait.key), wait.signal, this.runtime.now() - wait.startedAt)
       : this.refusal(wait);
+  }
+
+  /**
+   * Returns the name of a key in the store.
+   *
+   * @throws {LockKeyError} when the store can have nothing of that name
+   */
+  finalKey(key: string): string {
+    const finalKey = this.settings.keyPrefix + key;
+    try {
+      this.store.checkKey?.(finalKey);
+    } catch (error) {
+      throw error instanceof LockKeyError ? storeKeyError(this.shown(key), error) : error;
+    }
+    return finalKey;
   }
 
   /** Returns the local queue of a caller. Throws when the caller needs its own queue, and too many wait already. */

@@ -1,11 +1,10 @@
+import type { CoreContext } from './core-context.js';
 import { isArray } from './errors/describe.js';
 import { LockConfigurationError } from './errors/lock.errors.js';
 import type { ListRequest } from './seam/listing.js';
-import type { LockStore } from './seam/lock-store.js';
 import type { InspectedKey } from './holders/holders.js';
 import { invalidOption, reading } from './settings/option-checks.js';
 import { checkNames, type Names } from './settings/option-names.js';
-import type { StoreRequests } from './store-requests.js';
 
 /** Options of `locks.list()`. */
 export interface ListOptions {
@@ -30,6 +29,8 @@ export interface LockList {
   /** Pass it to the next call. Undefined at the end. */
   readonly cursor: string | undefined;
 }
+
+type ListingCore = Pick<CoreContext, 'holders' | 'requests' | 'settings' | 'store'>;
 
 const NAMES: Names<ListOptions> = { prefix: true, cursor: true };
 
@@ -59,8 +60,12 @@ export const resolveList = (options: ListOptions | undefined, keyPrefix: string)
       invalidOption('options', 'an object such as { prefix: "order:" }', options);
     checkNames(options, 'list', NAMES);
     const { prefix = '', cursor } = options;
-    if (typeof prefix !== 'string' || !prefix.isWellFormed())
-      return invalidOption('prefix', 'well-formed text', prefix);
+    if (typeof prefix !== 'string') return invalidOption('prefix', 'well-formed text', prefix);
+    // Without the prefix, which is part of keys.
+    if (!prefix.isWellFormed())
+      throw new LockConfigurationError(
+        'prefix must be well-formed text, but has half a surrogate pair in it.',
+      );
     return { prefix: keyPrefix + prefix, cursor: decoded(cursor) };
   });
 
@@ -70,20 +75,16 @@ export const resolveList = (options: ListOptions | undefined, keyPrefix: string)
  * @throws LockConfigurationError for an invalid option, and when the store cannot list its locks
  */
 export const listPage = async (
-  store: LockStore,
-  requests: StoreRequests,
-  keyPrefix: string,
+  { holders, requests, settings: { keyPrefix }, store }: ListingCore,
   options: ListOptions | undefined,
 ): Promise<LockList> => {
   const request = resolveList(options, keyPrefix);
   if (!store.list) throw new LockConfigurationError(`${store.name} cannot list its locks.`);
   const { keys, cursor } = await requests.request(undefined, 'listing its locks', () => store.list!(request));
-  return {
-    locks: keys.map(({ finalKey, state, nodes }) => ({
-      key: finalKey.slice(keyPrefix.length),
-      ...state,
-      ...(nodes !== undefined && { nodes }),
-    })),
-    cursor: cursor === undefined ? undefined : encoded(cursor),
-  };
+  const locks = keys.map(({ finalKey, state, nodes }) => ({
+    key: finalKey.slice(keyPrefix.length),
+    ...state,
+    ...(nodes !== undefined && { nodes }),
+  }));
+  return { locks: await holders.describe(locks), cursor: cursor === undefined ? undefined : encoded(cursor) };
 };

@@ -2,10 +2,11 @@ import { LockConfigurationError, type LossReason } from './errors/lock.errors.js
 import { formatValue, textOf } from './errors/describe.js';
 import type { LockHolder } from './holders/process-record.js';
 import type { LockKind } from './kinds/kinds.js';
+import type { WithShownKey } from './shown-key.js';
 
 /** What the events of a lock or a permit have in common. */
 export interface LockEvent {
-  /** Key as the caller wrote it. */
+  /** Key as the caller wrote it, or as `redactKey` shows it. */
   readonly key: string;
   /** Kind of lock as `held()` shows it. */
   readonly kind: LockKind;
@@ -13,7 +14,10 @@ export interface LockEvent {
   readonly label: string;
 }
 
-/** Events for operators. There is one event for each key, as the caller wrote it. Durations are whole ms. */
+/**
+ * Events for operators. There is one event for each key, as the caller wrote it, or as `redactKey` shows it. Durations are
+ * whole ms.
+ */
 export interface LockEvents {
   /**
    * A lock or a permit was acquired. A nested call, which acquires nothing in the store, has no event. `fencingToken`
@@ -132,10 +136,10 @@ export class LockEventHub {
   }
 
   /** Emits an event. Builds it only if it has listeners. */
-  emit<E extends keyof LockEvents>(event: E, build: () => LockEvents[E]): void {
+  emit<E extends keyof LockEvents>(event: E, build: () => WithShownKey<LockEvents[E]>): void {
     const entries = this.listeners.get(event);
     if (!entries) return;
-    const payload = build();
+    const payload = build() as LockEvents[E];
     for (const entry of [...entries]) {
       try {
         const returned: unknown = (entry as LockEventListener<E>)(payload);

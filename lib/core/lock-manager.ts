@@ -1,8 +1,8 @@
-import { Acquisition } from './acquire/acquisition.js';
+import { Acquisition, type Refused } from './acquire/acquisition.js';
 import { kindIn } from './acquire/keys-of-call.js';
 import { InFlight } from './in-flight.js';
 import { kindOf, type LockKind } from './kinds/kinds.js';
-import type { KeyState, PermitState } from './seam/reply.js';
+import type { PermitState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
 import { heldLocks, type HeldLock } from './held-locks.js';
 import { listPage, type ListOptions, type LockList } from './listing.js';
@@ -10,16 +10,12 @@ import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
 import { currentSection, Section, runInSection } from './nesting/section.js';
 import type { InspectedKey } from './holders/holders.js';
+import { inspectKey, permitsOf, stateOf } from './inspecting.js';
+import { forceUnlock } from './lease/force-unlock.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import {
-  isTaken,
-  LockConfigurationError,
-  withHolder,
-  withLabel,
-  withStackFromHere,
-} from './errors/lock.errors.js';
+import { isTaken, withHolder, withLabel, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
 import type { LockCall } from './settings/lock-call.js';
@@ -31,6 +27,7 @@ import { Semaphore } from './objects/semaphore.js';
 import type { RevocationListener } from './lease/revocations.js';
 import { Releasing, type Ending } from './lease/releasing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
+import type { ShowKey } from './shown-key.js';
 import { ServiceGroup } from './service-group.js';
 import { Starting } from './starting.js';
 import { Shutdown } from './shutdown.js';
@@ -104,6 +101,9 @@ export class LockManager implements LeaseHost {
     return this.runtime.newId();
   }
 
+  /** Returns a key as logs, errors and events show it. */
+  readonly shown: ShowKey = (key) => this.core.shown(key);
+
   checkExpiry(hold: Hold): void {
     this.core.keeper.checkExpiry(hold);
   }
@@ -120,12 +120,11 @@ export class LockManager implements LeaseHost {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
     const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt);
-    const refused = (error: unknown): Promise<never> =>
-      this.refused(error, keys, startedAt, call, forCaller);
+    const refused: Refused = (error, key) => this.refused(error, keys, startedAt, call, forCaller, key);
     try {
       return this.core.awaited(this.acquisition.take(keys, startedAt, call, granted, refused));
     } catch (error) {
-      return Promise.reject(error).catch(refused);
+      return Promise.reject(error).catch((failure: unknown) => refused(failure));
     }
   }
 
@@ -150,7 +149,7 @@ export class LockManager implements LeaseHost {
       };
       return { lease: new Lease(this, parts), allHeld };
     } catch (error) {
-      return await this.refused(error, [key], startedAt, call, true);
+      return this.refused(error, [key], startedAt, call, true);
     }
   }
 
@@ -159,25 +158,25 @@ export class LockManager implements LeaseHost {
     return new Lease(this, parts);
   }
 
+  /** @param one the key that was refused: the key of the error is only what people see */
   private async refused(
     error: unknown,
     keys: readonly KeyOfCall[],
     startedAt: number,
-    { kind: kindOfCall, label }: LockCall,
+    { kind, label }: LockCall,
     forCaller: boolean,
+    one = keys[0]!,
   ): Promise<never> {
     // Before anything is awaited: V8 knows the caller only here.
     withStackFromHere(withLabel(error, label));
     if (isTaken(error)) {
       const waitedMs = Math.round(this.runtime.now() - startedAt);
-      const [first] = keys;
-      const { key = typeof first === 'string' ? first : first!.key, waitersAhead, heldAs } = error;
-      const finalKey = this.settings.keyPrefix + key;
-      const { holders, events } = this.core;
-      const holder = forCaller ? await holders.of(finalKey) : holders.ownOf(finalKey);
+      const key = typeof one === 'string' ? one : one.key;
+      const { waitersAhead, heldAs } = error;
+      const holder = await this.core.holders.forError(this.settings.keyPrefix + key, forCaller);
       withHolder(error, holder);
-      events.emit('busy', () => ({
-        ...{ key, kind: kindIn(keys, key) ?? kindOfCall, label, waitedMs, waitersAhead },
+      this.core.events.emit('busy', () => ({
+        ...{ key: this.shown(key), kind: kindIn(keys, key) ?? kind, label, waitedMs, waitersAhead },
         ...(heldAs && { heldAs }),
         ...(holder && { holder }),
       }));
@@ -264,58 +263,23 @@ export class LockManager implements LeaseHost {
   }
 
   async isLocked(key: string): Promise<boolean> {
-    return (await this.stateOf(key)) !== null;
+    return (await this.core.awaited(stateOf(this.core, key))) !== null;
   }
 
-  async inspect(key: string): Promise<InspectedKey | null> {
-    const state = await this.stateOf(key);
-    if (!state) return null;
-    const [described] = await this.core.awaited(this.core.holders.describe([state]));
-    return described!;
-  }
-
-  private stateOf(key: string): Promise<KeyState | null> {
-    const { core, settings, store } = this;
-    const requesting = core.requests.request(key, 'inspecting', () =>
-      store.inspect(settings.keyPrefix + key),
-    );
-    return core.awaited(requesting);
+  inspect(key: string): Promise<InspectedKey | null> {
+    return this.core.awaited(inspectKey(this.core, key));
   }
 
   list(options: ListOptions | undefined): Promise<LockList> {
-    return this.core.awaited(this.describedPage(options));
+    return this.core.awaited(listPage(this.core, options));
   }
 
-  private async describedPage(options: ListOptions | undefined): Promise<LockList> {
-    const { store, settings, core } = this;
-    const page = await listPage(store, core.requests, settings.keyPrefix, options);
-    return { ...page, locks: await core.holders.describe(page.locks) };
+  permits(key: string): Promise<PermitState | null> {
+    return this.core.awaited(permitsOf(this.core, key));
   }
 
-  async permits(key: string): Promise<PermitState | null> {
-    const { store, settings } = this;
-    if (!store.permits)
-      throw new LockConfigurationError(
-        `${store.name} keeps no number of permits. locks.inspect(key) lists their holders.`,
-      );
-    const requesting = this.core.requests.request(key, 'inspecting', () =>
-      store.permits!(settings.keyPrefix + key),
-    );
-    return this.core.awaited(requesting);
-  }
-
-  async forceUnlock(key: string): Promise<boolean> {
-    const finalKey = this.settings.keyPrefix + key;
-    const sentAt = this.runtime.now();
-    const forced = this.core.forcing(finalKey);
-    const unlocking = this.core.requests.request(key, 'unlocking', () => this.store.forceUnlock(finalKey));
-    const ended = await this.core.awaited(unlocking);
-    forced();
-    for (const hold of this.core.keeper.all) {
-      // A hold with a later request was acquired after the unlock, even if both replies are here.
-      if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
-    }
-    return ended;
+  forceUnlock(key: string): Promise<boolean> {
+    return this.core.awaited(forceUnlock(this.core, key));
   }
 
   async revoke(key: string): Promise<boolean> {

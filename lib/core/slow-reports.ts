@@ -2,6 +2,7 @@ import type { Hold } from './lease/hold.js';
 import type { SlowWait } from './acquire/slow-waits.js';
 import type { Holders } from './holders/holders.js';
 import type { LockEventHub, LockLogger } from './lock-events.js';
+import type { ShowKey } from './shown-key.js';
 
 const REMEDY = 'locks.inspect() and locks.held() show the holder.';
 
@@ -10,6 +11,7 @@ export class SlowReports {
   constructor(
     private readonly events: LockEventHub,
     private readonly logger: Required<LockLogger>,
+    private readonly shown: ShowKey,
     private readonly holders: Pick<Holders, 'of'>,
   ) {}
 
@@ -24,7 +26,7 @@ export class SlowReports {
       const { label, waitedMs } = slow.find((one) => one.key === key)!;
       const callers = count === 1 ? 'A caller waits' : `${count} callers wait`;
       const first = `the first (${label}) for ${waitedMs} ms (slowWaitMs)`;
-      this.logger.debug(`${callers} for "${key}", ${first}. ${REMEDY}`);
+      this.logger.debug(`${callers} for "${this.shown(key)}", ${first}. ${REMEDY}`);
     }
   };
 
@@ -32,14 +34,16 @@ export class SlowReports {
     const { key, kind, label, waitedMs, waitersAhead, heldAs } = slow;
     const holder = await this.holders.of(slow.finalKey);
     this.events.emit('waiting', () => ({
-      ...{ key, kind, label, waitedMs, waitersAhead },
+      ...{ key: this.shown(key), kind, label, waitedMs, waitersAhead },
       ...(heldAs && { heldAs }),
       ...(holder && { holder }),
     }));
   }
 
   readonly hold = ({ key, claim, label }: Hold, heldMs: number): void => {
-    this.events.emit('slow-hold', () => ({ key, kind: claim.kind, label, heldMs }));
-    this.logger.debug(`"${key}" (${label}) has been held for ${heldMs} ms (slowHoldMs), and still is.`);
+    this.events.emit('slow-hold', () => ({ key: this.shown(key), kind: claim.kind, label, heldMs }));
+    this.logger.debug(
+      `"${this.shown(key)}" (${label}) has been held for ${heldMs} ms (slowHoldMs), and still is.`,
+    );
   };
 }

@@ -1,6 +1,6 @@
 import { Poller } from './acquire/poller.js';
 import { LockConfigurationError, LockKeyError } from './errors/lock.errors.js';
-import { storeError } from './errors/error-messages.js';
+import { storeError, storeKeyError } from './errors/error-messages.js';
 import type { LockKind } from './kinds/kinds.js';
 import type { Opening } from './opening.js';
 import { Undo, type Orphan } from './lease/undo.js';
@@ -11,6 +11,7 @@ import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '.
 import { traitsOf, type KindTraits } from './seam/kind-traits.js';
 import { StoreFailure } from './seam/store-failure.js';
 import type { LockCall } from './settings/lock-call.js';
+import type { ShowKey } from './shown-key.js';
 import type { StoreHealth } from './store-health.js';
 
 /** Of a store that cannot notify: waiters retry. */
@@ -30,6 +31,7 @@ export class StoreRequests {
     private readonly runtime: Runtime,
     private readonly health: StoreHealth,
     private readonly opening: Pick<Opening, 'begin'>,
+    private readonly shown: ShowKey,
   ) {
     this.undo = new Undo((claim, how) => this.kind(claim.kind).release(claim, how), runtime);
   }
@@ -133,7 +135,7 @@ export class StoreRequests {
     return traitsOf(kind, this.store.kinds[kind]?.traits);
   }
 
-  /** Sends another request, and reports a failure of the store. */
+  /** Sends another request, about a key as the caller wrote it, and reports a failure of the store. */
   async request<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
     const startedAt = this.runtime.now();
     this.opening.begin();
@@ -143,9 +145,12 @@ export class StoreRequests {
       return reply;
     } catch (failure) {
       // Not a failure of the store: it rejects the key or the request by its name.
-      if (failure instanceof LockKeyError || failure instanceof LockConfigurationError) throw failure;
+      if (failure instanceof LockConfigurationError) throw failure;
+      const shown = key === undefined ? undefined : this.shown(key);
+      if (failure instanceof LockKeyError)
+        throw shown === undefined ? failure : storeKeyError(shown, failure);
       this.failed(failure);
-      throw storeError(key, failure, doing, this.runtime.now() - startedAt);
+      throw storeError(shown, failure, doing, this.runtime.now() - startedAt);
     }
   }
 

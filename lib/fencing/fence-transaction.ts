@@ -13,6 +13,7 @@ interface Fence {
   readonly name: string;
   readonly token: number;
   readonly part: LeasePart;
+  readonly lease: Lease;
 }
 
 /** Names that every database stores and compares alike, whatever its encoding and collation. */
@@ -34,6 +35,7 @@ const fencesOf = (lease: unknown): readonly Fence[] => {
     name: nameOf(part.finalKey),
     token: lease.tokenFor(part.key),
     part,
+    lease,
   }));
 };
 
@@ -94,7 +96,8 @@ const raise = async (
   if (statements.inTransaction?.() === false) throw noTransaction('a connection without an open transaction');
   if (late) {
     const { key, hold, label } = late.part;
-    throw withLabel(fencedError(key, hold.claim, late.token, stored.get(late.name)), label);
+    const error = fencedError(late.lease.shown(key), hold.claim, late.token, stored.get(late.name));
+    throw withLabel(error, label);
   }
 };
 

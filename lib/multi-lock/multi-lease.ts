@@ -35,8 +35,13 @@ export class MultiLease {
   of(service: LockService, key: string): Lease {
     const part = this.parts.find((one) => one.service === service && one.key === key);
     if (part) return part.lease;
-    const known = this.parts.map((one) => one.key).join(', ');
-    throw new LockKeyError(`This lease has no key "${key}" of that service; it has ${known}.`, { key });
+    const known = this.parts.map((one) => one.lease.shown(one.key)).join(', ');
+    // Plain JavaScript may pass something else.
+    const isService = typeof (service as Partial<LockService> | undefined)?.shown === 'function';
+    const shown = (isService ? service : this.parts[0]!.lease).shown(key);
+    throw new LockKeyError(`This lease has no key "${shown}" of that service; it has ${known}.`, {
+      key: shown,
+    });
   }
 
   /**

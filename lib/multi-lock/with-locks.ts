@@ -1,5 +1,6 @@
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import type { SectionOptions, Without } from '../core/settings/acquire-options.js';
+import type { ShowKey } from '../core/shown-key.js';
 import type { LockCall } from '../core/settings/lock-call.js';
 import { checkOwnMode, oneKindOf } from '../core/acquire/keys-of-call.js';
 import { closeAll, currentSection, runInSection, type Section } from '../core/nesting/section.js';
@@ -60,12 +61,13 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
       );
     }
     const key = checkOneKey(given?.key, 'each lock of withLocks');
+    const shown: ShowKey = (one) => service.shown(one);
     const mode = checkKeyMode(given?.mode);
     const call = service.callOfSection(mode === undefined ? options : { ...options, mode });
-    if (mode !== undefined) checkOwnMode(key, call.kind, options.mode);
+    if (mode !== undefined) checkOwnMode(key, call.kind, options.mode, shown);
     const ofService = ofServices.get(service) ?? new Map<string, WantedLock>();
     ofServices.set(service, ofService);
-    const kind = oneKindOf(key, ofService.get(key)?.call.kind ?? call.kind, call.kind);
+    const kind = oneKindOf(key, ofService.get(key)?.call.kind ?? call.kind, call.kind, shown);
     ofService.set(key, { service, key, call: { ...call, kind } });
   }
   const once = [...ofServices.values()].flatMap((ofService) => [...ofService.values()]);

@@ -21,23 +21,20 @@ export const hashTag = (name: string): string => {
  * - Names whose braces enclose nothing: their channel would be in another slot. In a cluster, Java could acquire such a
  *   lock but never release it.
  *
- * @param name the key as it is in the store; it may have one prefix more than the key in the message.
+ * @param name the key as it is in the store
  *
- * @throws {LockKeyError} for such a name
+ * @throws {LockKeyError} for such a name; the core adds the key to the text
  */
-export const checkStoreKey = (key: string, name = key): void => {
+export const checkStoreKey = (name: string): void => {
   if (name.startsWith(OWN_PREFIX) || name.startsWith(COUNTER_PREFIX)) {
     throw new LockKeyError(
-      `The key "${key}" is a name under which the library or Redisson keeps something else. ` +
-        'Choose another name or another keyPrefix.',
-      { key },
+      'the library or Redisson keeps something else under its name. Choose another name or another keyPrefix.',
     );
   }
   if (!name.includes('{') && !name.includes('}')) return;
   if (name.includes('{') && hashTag(name) !== name) return;
   throw new LockKeyError(
-    `The key "${key}" cannot work in a Redis Cluster: its braces do not enclose anything. ` +
-      `Use no braces, or put the part that decides the slot into one pair, as in "order:{42}".`,
-    { key },
+    'its braces do not enclose anything, so it cannot work in a Redis Cluster. ' +
+      'Use no braces, or put the part that decides the slot into one pair, as in "order:{42}".',
   );
 };

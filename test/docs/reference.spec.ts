@@ -155,6 +155,7 @@ describe('the documentation', () => {
       leaseMs: 'none',
       maxWaiters: 'no limit',
       slowHoldMs: 'never',
+      redactKey: 'none',
       onLost: "`'event'`",
     };
     const formatValue = (name: string, value: unknown): string =>

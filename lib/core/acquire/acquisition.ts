@@ -33,6 +33,9 @@ interface NamedKey {
   readonly finalKey: string;
 }
 
+/** Ends a call with its error. `key`: the key of several that was refused, as the caller wrote it. */
+export type Refused = (error: unknown, key?: string) => Promise<never>;
+
 /** What the waits for all keys of one call share. */
 type WaitOfAll = Omit<Wait, 'key' | 'kind'>;
 
@@ -53,8 +56,8 @@ export class Acquisition implements HoldTerms {
   ) {
     this.several = new SeveralKeys(core);
     this.whenLost = releasing.whenLost;
-    this.limitChanged = new LimitLog(core.logger).changed;
-    this.order = new LockOrder(scope, core.logger);
+    this.limitChanged = new LimitLog(core.logger, core.shown).changed;
+    this.order = new LockOrder(scope, core.logger, core.shown);
   }
 
   /**
@@ -66,21 +69,21 @@ export class Acquisition implements HoldTerms {
     startedAt: number,
     call: LockCall,
     granted: (parts: readonly LeasePart[]) => T,
-    refused: (error: unknown) => Promise<never>,
+    refused: Refused,
   ): Promise<T> {
     const { waitMs, signal, label } = call;
     const nested = isNested(this.core.group);
     const [first] = keys;
     if (nested || keys.length !== 1 || typeof first !== 'string') {
       const wait = { startedAt, waitMs, signal, nested, label };
-      return this.takeSeveral(keys, wait, call).then(granted, refused);
+      return this.takeSeveral(keys, wait, call, refused).then(granted);
     }
     // Most calls are this one. Promises are the main cost beside the store, so there is no needless one.
     const only = this.withName(first);
     const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label };
     return this.takeHold(wait, only.finalKey, call, call.leaseMs).then(
       (hold) => granted(this.complete([partOf(hold, only, label)], call)),
-      refused,
+      (error: unknown) => refused(error),
     );
   }
 
@@ -123,13 +126,17 @@ export class Acquisition implements HoldTerms {
     keys: readonly KeyOfCall[],
     wait: WaitOfAll,
     call: LockCall,
+    refused: Refused,
   ): Promise<LeasePart[]> {
-    const all = eachOnce(keys, call).map(({ key, kind }) => ({ ...this.withName(key), kind }));
     const parts: LeasePart[] = [];
-    // While other keys are still to be acquired, the watchdog renews the acquired ones.
-    const leaseMeanwhile = all.length === 1 ? call.leaseMs : undefined;
+    let current: string | undefined;
     try {
+      const once = eachOnce(keys, call, this.core.shown);
+      const all = once.map(({ key, kind }) => ({ ...this.withName(key), kind }));
+      // While other keys are still to be acquired, the watchdog renews the acquired ones.
+      const leaseMeanwhile = all.length === 1 ? call.leaseMs : undefined;
       for (const one of all) {
+        current = one.key;
         const requested = one.kind === call.kind ? call : { ...call, kind: one.kind };
         await this.takeInto(parts, one, wait, requested, leaseMeanwhile);
       }
@@ -137,17 +144,15 @@ export class Acquisition implements HoldTerms {
     } catch (error) {
       // The caller's waitMs is used up: it does not wait for the releases as well. A shutdown does.
       this.core.undo.track(Promise.all(parts.reverse().map((part) => this.releasing.endPart(part))));
-      throw error;
+      return refused(error, current);
     }
   }
 
   private withName(key: string): NamedKey {
-    const { store, settings } = this.core;
-    const finalKey = settings.keyPrefix + key;
-    store.checkKey?.(finalKey);
+    const finalKey = this.core.finalKey(key);
     return {
       key,
-      finalKey: settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner('exclusive')}`,
+      finalKey: this.core.settings.excludes ? finalKey : `${finalKey} ${this.core.nextOwner('exclusive')}`,
     };
   }
 
@@ -163,19 +168,19 @@ export class Acquisition implements HoldTerms {
     for (let entry; wait.nested && (entry = enclosingEntry(this.scope, call.kind, finalKey));) {
       const { part: outer } = entry;
       this.throwIfAborted(wait);
-      if (!call.reentrant) throw notReentrantError(key);
+      if (!call.reentrant) throw notReentrantError(this.core.shown(key));
       this.core.keeper.checkExpiry(outer.hold);
       // The work around this call has no right any more: going on under a new lock would hide that.
       if (outer.state === 'lost') {
         throw lostError(
-          key,
+          this.core.shown(key),
           outer.hold.claim,
           outer.lossReason,
           this.core.runtime.now() - outer.hold.grantedAt,
         );
       }
       this.checkMinimum(outer.hold, call.holdAtLeastMs);
-      const part = await entry.enter(wait, this.core.keeper, this.core.runtime);
+      const part = await entry.enter(wait, this.core);
       if (!part) continue;
       parts.push(part);
       return parts;
@@ -189,7 +194,7 @@ export class Acquisition implements HoldTerms {
   /** What would wait for a section around it is refused at once, however long it may wait. */
   private throwIfForItself(key: string, finalKey: string, kind: LockKind): void {
     const around = kindAround(this.scope, finalKey, kindOf(kind).selfDeadlockIn);
-    if (around) throw selfDeadlockError(key, kind, around);
+    if (around) throw selfDeadlockError(this.core.shown(key), kind, around);
   }
 
   /** A minimum that is longer than a fixed lease has left would end with that. */
@@ -205,7 +210,8 @@ export class Acquisition implements HoldTerms {
   }
 
   private throwIfAborted({ key, signal, startedAt }: Wait): void {
-    if (signal?.aborted) throw abortedError(key, signal, this.core.runtime.now() - startedAt);
+    if (signal?.aborted)
+      throw abortedError(this.core.shown(key), signal, this.core.runtime.now() - startedAt);
   }
 
   private takeHold(
@@ -243,7 +249,7 @@ export class Acquisition implements HoldTerms {
    * follows.
    */
   private async ifStoreReplies(hold: Hold, wait: Wait): Promise<void> {
-    const { requests, runtime } = this.core;
+    const { requests, runtime, shown } = this.core;
     hold.holdersRequest('sent', runtime.now(), 1);
     const over = (): void => hold.holdersRequest('over', runtime.now(), 1);
     try {
@@ -253,10 +259,10 @@ export class Acquisition implements HoldTerms {
       requests.replied();
     } catch (failure) {
       requests.failed(failure);
-      throw storeError(wait.key, failure, 'acquiring', runtime.now() - wait.startedAt, 'not-executed');
+      throw storeError(shown(wait.key), failure, 'acquiring', runtime.now() - wait.startedAt, 'not-executed');
     }
     const now = runtime.now();
-    if (now >= deadlineOf(wait)) throw takenError(wait.key, now - wait.startedAt, wait.waitMs);
+    if (now >= deadlineOf(wait)) throw takenError(shown(wait.key), now - wait.startedAt, wait.waitMs);
   }
 
   private request(contention: Promise<Hold>, wait: Wait): Promise<Hold> {
@@ -333,7 +339,7 @@ export class Acquisition implements HoldTerms {
             () => undefined,
           ),
         );
-        reject(abortedError(wait.key, signal, core.runtime.now() - wait.startedAt));
+        reject(abortedError(core.shown(wait.key), signal, core.runtime.now() - wait.startedAt));
       },
     });
   }

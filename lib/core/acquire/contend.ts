@@ -125,7 +125,7 @@ class Contention {
     const now = core.runtime.now();
     if (times >= VAIN_GRANTS || now >= deadlineOf(wait)) {
       this.confirming = false;
-      throw lostError(wait.key, this.claim, reason, now - this.sentAt);
+      throw lostError(core.shown(wait.key), this.claim, reason, now - this.sentAt);
     }
     if (this.isContender) queue.requestOver(true);
   }
@@ -260,7 +260,7 @@ class Contention {
     }
     if (failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
     if (this.isContender && !failure.claimOnly) queue.failed(failure, 'acquiring');
-    throw core.reasonToStop(wait) ?? storeError(wait.key, failure, 'acquiring', this.waitedMs());
+    throw core.reasonToStop(wait) ?? storeError(core.shown(wait.key), failure, 'acquiring', this.waitedMs());
   }
 
   private goOnThrough(failure: StoreFailure, isLate: boolean): Failed {
@@ -362,8 +362,8 @@ class Contention {
   }
 
   private takenError(): Error {
-    const { wait, entry } = this;
-    return takenError(wait.key, this.waitedMs(), wait.waitMs, entry?.position, this.heldAs);
+    const { core, wait, entry } = this;
+    return takenError(core.shown(wait.key), this.waitedMs(), wait.waitMs, entry?.position, this.heldAs);
   }
 
   /** Where the contender stands in the store's wait queue. It is the queue's: the next contender goes on from there. */

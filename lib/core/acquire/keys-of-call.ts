@@ -1,5 +1,6 @@
 import { LockConfigurationError, LockKeyError } from '../errors/lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
+import type { ShowKey } from '../shown-key.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
 
@@ -15,10 +16,11 @@ interface WantedKey {
  *
  * @throws LockConfigurationError for two kinds that exclude each other
  */
-export const oneKindOf = (key: string, one: LockKind, other: LockKind): LockKind => {
+export const oneKindOf = (given: string, one: LockKind, other: LockKind, shown: ShowKey): LockKind => {
   if (one === other) return one;
   const isHalf = (kind: LockKind): boolean => kind === 'read' || kind === 'write';
   if (isHalf(one) && isHalf(other)) return 'write';
+  const key = shown(given);
   throw new LockConfigurationError(
     `"${key}" is wanted twice by one call, as a ${kindOf(one).noun} and as a ${kindOf(other).noun}, which exclude each ` +
       'other. Give it once.',
@@ -27,8 +29,14 @@ export const oneKindOf = (key: string, one: LockKind, other: LockKind): LockKind
 };
 
 /** Refuses a key with its own mode in a call for fair locks. */
-export const checkOwnMode = (key: string, kind: LockKind, kindOfCall: LockKind | undefined): void => {
+export const checkOwnMode = (
+  given: string,
+  kind: LockKind,
+  kindOfCall: LockKind | undefined,
+  shown: ShowKey,
+): void => {
   if (kindOfCall !== 'fair' || kind === 'fair') return;
+  const key = shown(given);
   throw new LockConfigurationError(
     `"${key}" has a mode, and the call has mode: "fair". A read-write lock has an order of its own: leave out one of them.`,
     { key },
@@ -42,13 +50,17 @@ export const kindIn = (keys: readonly KeyOfCall[], key: string): LockKind | unde
 };
 
 /** Returns each key of a call once, with its kind, in the order of code units. */
-export const eachOnce = (keys: readonly KeyOfCall[], { kind: kindOfCall }: LockCall): WantedKey[] => {
+export const eachOnce = (
+  keys: readonly KeyOfCall[],
+  { kind: kindOfCall }: LockCall,
+  shown: ShowKey,
+): WantedKey[] => {
   if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
   const kinds = new Map<string, LockKind>();
   for (const one of keys) {
     const [key, kind] = typeof one === 'string' ? [one, kindOfCall] : [one.key, one.mode];
-    checkOwnMode(key, kind, kindOfCall);
-    kinds.set(key, oneKindOf(key, kinds.get(key) ?? kind, kind));
+    checkOwnMode(key, kind, kindOfCall, shown);
+    kinds.set(key, oneKindOf(key, kinds.get(key) ?? kind, kind, shown));
   }
   return [...kinds.keys()].sort().map((key) => ({ key, kind: kinds.get(key)! }));
 };

@@ -6,7 +6,6 @@ import { waitFor } from '../wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
 import { deadlineOf, type Wait } from './wait.js';
 import type { QueueHost } from './queue-host.js';
-import type { WaitState } from './slow-waits.js';
 import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
@@ -141,10 +140,10 @@ export class LocalQueue implements HoldEndListener {
    * Throws when `maxWaiters` callers wait already. `own`: the position of a caller whose own request was rejected.
    */
   untilContender(wait: Wait, watchdogMs: number | undefined, own?: Concurrent): Promise<Hold | undefined> {
-    const { maxWaiters, runtime } = this.host;
+    const { maxWaiters, runtime, shown } = this.host;
     if (this.length >= maxWaiters) {
       if (own) this.endConcurrent(own);
-      throw queueFullError(wait.key, maxWaiters);
+      throw queueFullError(shown(wait.key), maxWaiters);
     }
     let waiter: Waiter;
     return waitFor<Hold | undefined>(runtime, {
@@ -160,7 +159,7 @@ export class LocalQueue implements HoldEndListener {
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
         const { slowWaits } = this.host;
-        slowWaits.begin(wait, () => this.waitState(this.aheadOf(waiter)));
+        slowWaits.begin(wait, this, () => this.aheadOf(waiter));
         return () => {
           this.waiters.delete(waiter);
           slowWaits.end(wait);
@@ -175,7 +174,8 @@ export class LocalQueue implements HoldEndListener {
         if (requests || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
         else this.refuseTaken(waiter);
       },
-      onAbort: ({ reject }) => reject(abortedError(wait.key, wait.signal!, runtime.now() - wait.startedAt)),
+      onAbort: ({ reject }) =>
+        reject(abortedError(shown(wait.key), wait.signal!, runtime.now() - wait.startedAt)),
     });
   }
 
@@ -251,7 +251,7 @@ export class LocalQueue implements HoldEndListener {
   ): Error {
     const now = this.host.runtime.now();
     const failedForMs = this.outage.isOn ? this.outage.failedForMs(now) : undefined;
-    return storeError(wait.key, failure, doing, now - wait.startedAt, outcome, failedForMs);
+    return storeError(this.host.shown(wait.key), failure, doing, now - wait.startedAt, outcome, failedForMs);
   }
 
   /** Refuses all waiters for whom `refusal` has an error; the contender looks for itself. */
@@ -291,11 +291,7 @@ export class LocalQueue implements HoldEndListener {
   blocked(wait: Wait, heldAs: LockKind | undefined): void {
     this.heldAs = heldAs;
     this.waiting = wait;
-    this.host.slowWaits.begin(wait, () => this.waitState(this.entry?.position));
-  }
-
-  private waitState(waitersAhead: number | undefined): WaitState {
-    return { finalKey: this.finalKey, waitersAhead, heldAs: this.heldAs };
+    this.host.slowWaits.begin(wait, this, () => this.entry?.position);
   }
 
   /** The contender waits no more. */
@@ -407,11 +403,10 @@ export class LocalQueue implements HoldEndListener {
   /** Its time is over, and the store has said that the lock is taken: it leaves now, and hears so in its portion. */
   private refuseTaken(waiter: Waiter): void {
     const { key, startedAt, waitMs } = waiter.wait;
-    const { heldAs } = this;
-    const ahead = this.aheadOf(waiter);
+    const others = [this.aheadOf(waiter), this.heldAs] as const;
     this.waiters.delete(waiter);
-    const { portions, runtime } = this.host;
-    portions.add(() => waiter.reject(takenError(key, runtime.now() - startedAt, waitMs, ahead, heldAs)));
+    const { portions, runtime, shown } = this.host;
+    portions.add(() => waiter.reject(takenError(shown(key), runtime.now() - startedAt, waitMs, ...others)));
   }
 
   /** Approximate number of callers before a waiter: of this process, without the holder, and of the wait queue. */

@@ -49,9 +49,9 @@ export class LocalQueues {
   }
 
   private ownQueue(finalKey: string, key: string): LocalQueue {
-    const { maxWaiters } = this.host;
+    const { maxWaiters, shown } = this.host;
     const ofKey = this.ownQueues.get(finalKey) ?? new Set();
-    if (ofKey.size > maxWaiters) throw queueFullError(key, maxWaiters);
+    if (ofKey.size > maxWaiters) throw queueFullError(shown(key), maxWaiters);
     const queue = new LocalQueue(this.host, finalKey);
     this.ownQueues.set(finalKey, ofKey.add(queue));
     return queue;

@@ -45,7 +45,7 @@ export const yieldToOthers = async (
  */
 export const neverNotified = (core: CoreContext, queue: LocalQueue, wait: Wait, failure: unknown): Error => {
   queue.failed(failure, 'waiting for');
-  return storeError(wait.key, failure, 'waiting for', core.runtime.now() - wait.startedAt);
+  return storeError(core.shown(wait.key), failure, 'waiting for', core.runtime.now() - wait.startedAt);
 };
 
 /** Pauses while the store fails: until all try again (see `Outages`), a notification comes, or the wait is over. */

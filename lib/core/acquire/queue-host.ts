@@ -4,6 +4,7 @@ import type { Portions } from '../portions.js';
 import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
+import type { ShowKey } from '../shown-key.js';
 import type { OwnEntry } from './own-entry.js';
 import type { SlowWaits } from './slow-waits.js';
 
@@ -12,6 +13,8 @@ export interface QueueHost<Queue> {
   readonly runtime: Runtime;
   /** Maximum number of callers behind the contender. */
   readonly maxWaiters: number;
+  /** Returns a key as errors show it. */
+  readonly shown: ShowKey;
   /** Whether there is one owner at a time; see `Kind.singleHolder`. */
   readonly singleHolder: boolean;
   /** Whether each caller has its own queue; see `KindTraits.eachQueued`. */

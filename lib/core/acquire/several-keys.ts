@@ -24,7 +24,7 @@ export class SeveralKeys {
       this.core.keeper.checkExpiry(part.hold);
       if (part.state !== 'lost') continue;
       throw lostError(
-        part.key,
+        this.core.shown(part.key),
         part.hold.claim,
         part.lossReason,
         this.core.runtime.now() - part.hold.grantedAt,
@@ -39,7 +39,7 @@ export class SeveralKeys {
     const claim = { ...hold.claim, leaseMs, reacquires: true, waits: false };
     const reply = await core.requests.acquire(claim).catch((failure: unknown) => {
       core.requests.acquireFailed(claim, failure);
-      throw storeError(hold.key, failure, 'setting the lease of', core.runtime.now() - sentAt);
+      throw storeError(core.shown(hold.key), failure, 'setting the lease of', core.runtime.now() - sentAt);
     });
     const now = core.runtime.now();
     if (reply.status !== 'granted' || hold.state !== 'held') {
@@ -47,7 +47,7 @@ export class SeveralKeys {
       // owns it now.
       if (reply.status === 'granted') core.undo.begin({ claim, until: core.requests.mayLastUntil(claim) });
       hold.lose(reply.status === 'taken' && hasIntruder(reply) ? 'entered' : 'refused');
-      throw lostError(hold.key, claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
+      throw lostError(core.shown(hold.key), claim, hold.lossReason ?? 'refused', now - hold.grantedAt);
     }
     const { token, validForMs, owner } = reply;
     hold.reacquired(claim, { token, sentAt, validForMs, grantedAt: now, owner });

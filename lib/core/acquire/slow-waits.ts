@@ -6,15 +6,20 @@ import type { Wait } from './wait.js';
 /** Minimum pause between two reports, in ms: the callers of a crowd become slow one after the other. */
 const PAUSE_MS = 100;
 
-/** What a caller that waits knows of the others. */
-export interface WaitState {
+/** What the local queue of a caller knows of its key. */
+interface WaitPlace {
   readonly finalKey: string;
-  readonly waitersAhead: number | undefined;
   readonly heldAs: LockKind | undefined;
 }
 
+interface Place {
+  readonly queue: WaitPlace;
+  readonly ahead: () => number | undefined;
+}
+
 /** A caller that has waited for long. */
-export interface SlowWait extends WaitState, Pick<Wait, 'key' | 'kind' | 'label'> {
+export interface SlowWait extends WaitPlace, Pick<Wait, 'key' | 'kind' | 'label'> {
+  readonly waitersAhead: number | undefined;
   readonly waitedMs: number;
 }
 
@@ -29,17 +34,17 @@ export interface SlowWaitsHost {
 /** Notices callers that wait for long, with one timer. Only a caller that has to wait costs anything. */
 export class SlowWaits {
   /** Waits that are not slow yet. */
-  private readonly waits = new CompactingMap<Wait, () => WaitState>();
+  private readonly waits = new CompactingMap<Wait, Place>();
   private timer: unknown;
   private dueAt = Infinity;
 
   constructor(private readonly host: SlowWaitsHost) {}
 
   /** A caller begins to wait, or goes on: its call began at `startedAt` of the wait. */
-  begin(wait: Wait, state: () => WaitState): void {
+  begin(wait: Wait, queue: WaitPlace, ahead: Place['ahead']): void {
     const { slowWaitMs } = this.host;
     if (wait.isSlow || wait.waitMs <= slowWaitMs) return;
-    this.waits.set(wait, state);
+    this.waits.set(wait, { queue, ahead });
     this.arm(wait.startedAt + slowWaitMs);
   }
 
@@ -70,7 +75,9 @@ export class SlowWaits {
       if (slowAt > now) nextAt = Math.min(nextAt, slowAt);
       else {
         const waitedMs = Math.round(now - startedAt);
-        slow.push({ key, kind, label, waitedMs, ...this.waits.get(wait)!() });
+        const { queue, ahead } = this.waits.get(wait)!;
+        const { finalKey, heldAs } = queue;
+        slow.push({ key, finalKey, kind, label, waitedMs, waitersAhead: ahead(), heldAs });
         this.waits.delete(wait);
         wait.isSlow = true;
       }

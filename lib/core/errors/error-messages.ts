@@ -1,6 +1,7 @@
 import {
   LockAbortedError,
   LockConfigurationError,
+  LockKeyError,
   LockLostError,
   LockNotAcquiredError,
   LockStoreError,
@@ -9,10 +10,14 @@ import {
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import { StoreFailure } from '../seam/store-failure.js';
+import type { ShownKey } from '../shown-key.js';
 
 import { textOf } from './describe.js';
 
-/** Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. */
+/**
+ * Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. Its key is the
+ * one that `CoreContext.shown` returns.
+ */
 
 const ms = (duration: number): string => `${Math.round(duration)} ms`;
 
@@ -33,7 +38,7 @@ const byWhat = (heldAs: LockKind | undefined): string =>
  * @param heldAs see {@link LockNotAcquiredError}
  */
 export const takenError = (
-  key: string,
+  key: ShownKey,
   waitedMs: number,
   waitMs: number,
   waitersAhead?: number,
@@ -48,7 +53,7 @@ export const takenError = (
     { key, waitersAhead, heldAs },
   );
 
-export const queueFullError = (key: string, maxWaiters: number): LockNotAcquiredError =>
+export const queueFullError = (key: ShownKey, maxWaiters: number): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_QUEUE_FULL',
     `"${key}" is taken, and ${maxWaiters} callers of this process wait for it already (maxWaiters). ` +
@@ -56,7 +61,7 @@ export const queueFullError = (key: string, maxWaiters: number): LockNotAcquired
     { key },
   );
 
-export const notReentrantError = (key: string): LockNotAcquiredError =>
+export const notReentrantError = (key: ShownKey): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
     `"${key}" is already held by this call, and reentrant is false. ` +
@@ -65,7 +70,7 @@ export const notReentrantError = (key: string): LockNotAcquiredError =>
   );
 
 /** @param around kind of lock that the enclosing sections hold on the key */
-export const selfDeadlockError = (key: string, kind: LockKind, around: LockKind): LockNotAcquiredError =>
+export const selfDeadlockError = (key: ShownKey, kind: LockKind, around: LockKind): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
     `A ${kindOf(kind).noun} on "${key}" was asked for inside a ${kindOf(around).noun} on it, and would wait for that: ` +
@@ -115,17 +120,24 @@ const BEFORE_WORK: ReadonlySet<string> = new Set([
   'reading the count of',
 ]);
 
+/** Returns the error for a key that the store rejects by its name. The store's text does not repeat the key. */
+export const storeKeyError = (key: ShownKey, { message, cause }: LockKeyError): LockKeyError =>
+  new LockKeyError(`The key "${key}" cannot be used: ${message}`, {
+    key,
+    ...(cause !== undefined && { cause }),
+  });
+
 /** Returns how long the store had failed when the wait timed out, as text. */
 const failedFor = (failedForMs: number | undefined): string =>
   failedForMs === undefined ? '' : `The store has failed for ${ms(failedForMs)}. `;
 
 /** Returns the first sentence of an error about the store. */
-const storeFailed = (doing: string, key: string | undefined, failure: unknown, afterMs: number): string =>
+const storeFailed = (doing: string, key: ShownKey | undefined, failure: unknown, afterMs: number): string =>
   `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
   `${textOf(failure).replace(/\.+$/, '')}.`;
 
 /** Returns what an error about the store has besides its text. */
-const detailsOf = (key: string | undefined, failure: unknown, doing: string) => ({
+const detailsOf = (key: ShownKey | undefined, failure: unknown, doing: string) => ({
   key,
   cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
   retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
@@ -133,7 +145,7 @@ const detailsOf = (key: string | undefined, failure: unknown, doing: string) => 
 
 /** @param failedForMs for a caller that waited through an outage: how long the outage has lasted */
 export const storeError = (
-  key: string | undefined,
+  key: ShownKey | undefined,
   failure: unknown,
   doing: string,
   afterMs: number,
@@ -152,7 +164,7 @@ export const storeError = (
 
 /** @param ifUnknown what to know when the outcome is unknown */
 export const objectStoreError = (
-  key: string,
+  key: ShownKey,
   failure: unknown,
   { doing, ifUnknown }: { readonly doing: string; readonly ifUnknown?: string },
   afterMs: number,
@@ -169,7 +181,7 @@ export const objectStoreError = (
   );
 
 export const noPermitsError = (
-  key: string,
+  key: ShownKey,
   permits: number,
   waitedMs: number,
   waitMs: number,
@@ -185,7 +197,7 @@ export const noPermitsError = (
   );
 };
 
-export const semaphoreFullError = (key: string, maxWaiters: number): LockNotAcquiredError =>
+export const semaphoreFullError = (key: ShownKey, maxWaiters: number): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_QUEUE_FULL',
     `"${key}" has not enough permits free, and ${maxWaiters} callers of this process wait for some already (maxWaiters). ` +
@@ -193,7 +205,7 @@ export const semaphoreFullError = (key: string, maxWaiters: number): LockNotAcqu
     { key },
   );
 
-export const latchClosedError = (key: string, waitedMs: number, waitMs: number): LockNotAcquiredError =>
+export const latchClosedError = (key: ShownKey, waitedMs: number, waitMs: number): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_TAKEN',
     waitMs === 0
@@ -203,14 +215,14 @@ export const latchClosedError = (key: string, waitedMs: number, waitMs: number):
     { key },
   );
 
-export const abortedError = (key: string, signal: AbortSignal, waitedMs: number): LockAbortedError =>
+export const abortedError = (key: ShownKey, signal: AbortSignal, waitedMs: number): LockAbortedError =>
   new LockAbortedError(
     'LOCK_ABORTED',
     `The wait for "${key}" was given up after ${ms(waitedMs)}: the caller's signal was aborted.`,
     { key, cause: signal.reason },
   );
 
-export const shutdownError = (key: string): LockAbortedError =>
+export const shutdownError = (key: ShownKey): LockAbortedError =>
   new LockAbortedError(
     'LOCK_SHUTDOWN',
     `"${key}" was not taken: this instance is shutting down. Try another one.`,
@@ -220,7 +232,7 @@ export const shutdownError = (key: string): LockAbortedError =>
   );
 
 /** Returns the error for an operation on a semaphore or a latch after the store was closed. */
-export const closedError = (key: string, doing: string): LockAbortedError =>
+export const closedError = (key: ShownKey, doing: string): LockAbortedError =>
   new LockAbortedError(
     'LOCK_SHUTDOWN',
     `This instance has shut down, so ${doing} "${key}" was not done. Try another one.`,
@@ -240,7 +252,7 @@ const LOSS: Record<LossReason | 'outer-release', string> = {
 
 /** @param claim the lost claim: its kind, and whether it has a fencing token */
 export const lostError = (
-  key: string,
+  key: ShownKey,
   { kind, tokens }: Claim,
   reason: LossReason | 'outer-release',
   heldMs: number,
@@ -254,7 +266,7 @@ export const lostError = (
 
 /** @param laterToken greater token that the database has; undefined when it is unknown */
 export const fencedError = (
-  key: string,
+  key: ShownKey,
   { kind }: Claim,
   token: number,
   laterToken: number | undefined,
@@ -267,7 +279,7 @@ export const fencedError = (
     { key, reason: 'fenced' },
   );
 
-export const endlessForItselfError = (key: string, permits: number): LockConfigurationError =>
+export const endlessForItselfError = (key: ShownKey, permits: number): LockConfigurationError =>
   new LockConfigurationError(
     `Waiting for a permit of "${key}" without limit would never end: the calls around this one have ` +
       `${permits === 1 ? 'the only one' : `all ${permits} of them`}. Take it once further out, pass more permits, or ` +
@@ -275,7 +287,7 @@ export const endlessForItselfError = (key: string, permits: number): LockConfigu
     { key },
   );
 
-export const endlessOutOfOrderError = (key: string, held: string): LockConfigurationError =>
+export const endlessOutOfOrderError = (key: ShownKey, held: ShownKey): LockConfigurationError =>
   new LockConfigurationError(
     `Waiting for "${key}" without limit while holding "${held}" can deadlock: others may take them the other way ` +
       `round. Take both at once (@Locked([...]), withLock([...])), nest them in ascending order, or set a waitMs.`,

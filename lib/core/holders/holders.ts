@@ -41,7 +41,7 @@ export interface HoldersHost {
   holds(): readonly OwnHold[];
 }
 
-/** Finds the processes that hold keys. Nothing is sent before somebody asks; no failure reaches a caller. */
+/** Finds the processes that hold keys. Sends nothing before a caller is refused or asks. No failure reaches a caller. */
 export class Holders {
   private readonly known = new Map<string, { readonly holder: LockHolder; readonly until: number }>();
   private readonly looks = new Map<string, Promise<LockHolder | undefined>>();
@@ -56,6 +56,11 @@ export class Holders {
   ownOf(finalKey: string): LockHolder | undefined {
     const { host } = this;
     return host.notes && host.holdsKey(finalKey) ? host.own.holder : undefined;
+  }
+
+  /** Returns what an error shows. A caller that gets no error, but null, does not wait for a look. */
+  forError(finalKey: string, forCaller: boolean): Promise<LockHolder | undefined> | LockHolder | undefined {
+    return forCaller ? this.of(finalKey) : this.ownOf(finalKey);
   }
 
   /** Resolves with the holder of a key within 50 ms; undefined when it is unknown. */

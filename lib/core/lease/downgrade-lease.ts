@@ -28,9 +28,10 @@ export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<v
   lease.mustBeHeld('downgrade');
 };
 
-const check = (core: CoreContext, { key, hold, entry, siblings }: LeasePart): void => {
+const check = (core: CoreContext, { key: given, hold, entry, siblings }: LeasePart): void => {
   const { noun, downgradesTo } = kindOf(hold.takenAs);
   const refuse = (why: string): never => {
+    const key = core.shown(given);
     throw new LockConfigurationError(`The ${noun} on "${key}" cannot be downgraded: ${why}.`, { key });
   };
   if (downgradesTo === undefined) refuse('only a write lock can');
@@ -60,7 +61,8 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   const now = runtime.now();
   if (now >= hold.validUntil) hold.lose('expired');
   if (hold.state !== 'held') return;
-  if (reply.status === 'failed') throw storeError(hold.key, reply.cause, 'downgrading', now - sentAt);
+  if (reply.status === 'failed')
+    throw storeError(core.shown(hold.key), reply.cause, 'downgrading', now - sentAt);
   if (reply.status === 'lost') return hold.lose('refused');
   hold.renew(sentAt, requestedMs, reply.validForMs, now);
   keeper.schedule(hold);

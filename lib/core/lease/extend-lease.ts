@@ -71,7 +71,8 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
     if (lease.parts[i]!.state !== 'held') return;
     if (reply.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
     else if (reply.status === 'failed') {
-      failure ??= withLabel(storeError(hold.key, reply.cause, doing, now - sentAt), lease.parts[i]!.label);
+      const error = storeError(core.shown(hold.key), reply.cause, doing, now - sentAt);
+      failure ??= withLabel(error, lease.parts[i]!.label);
     } else {
       hold.renew(sentAt, ms, reply.validForMs, now);
       keeper.schedule(hold);

@@ -10,6 +10,7 @@ import {
   type LockLostError,
 } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
+import type { ShownKey } from '../shown-key.js';
 
 /** Methods of the service that a lease calls. */
 export interface LeaseHost {
@@ -17,6 +18,7 @@ export interface LeaseHost {
   newId(): string;
   checkExpiry(hold: Hold): void;
   whyNoToken(kind: LockKind): string;
+  shown(key: string): ShownKey;
   extend(lease: Lease, ms: number): Promise<void>;
   verify(lease: Lease): Promise<boolean>;
   onRevocationRequested(lease: Lease, listener: RevocationListener): () => void;
@@ -90,7 +92,8 @@ export class Lease implements AsyncDisposable {
     const { token, claim } = this.#partFor(key).hold;
     if (token === undefined) {
       const why = this.#host.whyNoToken(claim.kind);
-      throw new LockConfigurationError(`There is no fencing token for "${key}": ${why}.`, { key });
+      const shown = this.shown(key);
+      throw new LockConfigurationError(`There is no fencing token for "${shown}": ${why}.`, { key: shown });
     }
     return token;
   }
@@ -147,8 +150,8 @@ export class Lease implements AsyncDisposable {
     if (this.lossCause) return this.lossCause;
     if (!this.lost) return undefined;
     const { key, hold, label, lossReason } = this.#parts.find((part) => part.state === 'lost')!;
-    const error = lostError(key, hold.claim, lossReason, this.#host.now() - hold.grantedAt);
-    return (this.lossCause = withLabel(error, label));
+    const heldMs = this.#host.now() - hold.grantedAt;
+    return (this.lossCause = withLabel(lostError(this.shown(key), hold.claim, lossReason, heldMs), label));
   }
 
   /** Returns how long the lease is certainly still valid, in whole ms, rounded down; 0 when it is lost or released. */
@@ -248,9 +251,9 @@ export class Lease implements AsyncDisposable {
     await this.#host.end(this);
   }
 
-  /** Returns what a log may show: the id, the keys, and the state. */
+  /** Returns what a log may show: the id, the keys (as `redactKey` shows them), and the state. */
   toJSON(): { id: string; keys: readonly string[]; lost: boolean; remainingMs: number } {
-    return { id: this.id, keys: this.keys, lost: this.lost, remainingMs: this.remainingMs() };
+    return { id: this.id, keys: this.#shownKeys, lost: this.lost, remainingMs: this.remainingMs() };
   }
 
   /** Returns the same for `console.log` and `util.inspect`. */
@@ -263,10 +266,20 @@ export class Lease implements AsyncDisposable {
     const { loss } = this;
     if (loss) throw loss;
     if (this.#parts.every(({ state }) => state === 'held')) return;
+    const key = this.shown(this.key);
     throw new LockConfigurationError(
-      `lease.${what} was called after the release of "${this.key}": acquire it again.`,
-      { key: this.key },
+      `lease.${what} was called after the release of "${key}": acquire it again.`,
+      { key },
     );
+  }
+
+  /** @internal Returns a key as errors and logs show it. */
+  shown(key: string): ShownKey {
+    return this.#host.shown(key);
+  }
+
+  get #shownKeys(): readonly ShownKey[] {
+    return this.#parts.map((part) => this.shown(part.key));
   }
 
   /** @internal */
@@ -290,15 +303,19 @@ export class Lease implements AsyncDisposable {
   #onlyKey(has: string, instead: string): string {
     if (this.#parts.length === 1) return this.key;
     throw new LockConfigurationError(
-      `A lease on several keys has ${has}: use ${instead}(key) with one of ${this.keys.join(', ')}.`,
+      `A lease on several keys has ${has}: use ${instead}(key) with one of ${this.#shownKeys.join(', ')}.`,
     );
   }
 
   #partFor(key: string): LeasePart {
     const part = this.#parts.find((candidate) => candidate.key === key);
     if (part) return part;
-    throw new LockKeyError(`This lease has no key ${formatValue(key)}; it has ${this.keys.join(', ')}.`, {
-      key,
-    });
+    const asked = typeof key === 'string' ? this.shown(key) : key;
+    throw new LockKeyError(
+      `This lease has no key ${formatValue(asked)}; it has ${this.#shownKeys.join(', ')}.`,
+      {
+        key: asked,
+      },
+    );
   }
 }

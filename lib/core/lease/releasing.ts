@@ -107,13 +107,13 @@ export class Releasing {
    * at once.
    */
   acquired(parts: readonly LeasePart[], startedAt: number): void {
-    const { events, runtime } = this.core;
+    const { events, runtime, shown } = this.core;
     for (const part of parts) {
       const { key, hold, entry, label } = part;
       if (entry) continue;
       hold.reported.add(part);
       events.emit('acquired', () => ({
-        ...{ key, kind: hold.claim.kind, label },
+        ...{ key: shown(key), kind: hold.claim.kind, label },
         waitedMs: Math.round(runtime.now() - startedAt),
         fencingToken: hold.token,
       }));
@@ -124,14 +124,19 @@ export class Releasing {
   private reportReleased(part: LeasePart, confirmed: boolean): void {
     const { hold, label } = part;
     if (!hold.reported.end(part)) return;
-    const { key, claim } = hold;
+    const { events, shown } = this.core;
     const heldMs = this.heldMs(hold);
-    this.core.events.emit('released', () => ({ key, kind: claim.kind, label, heldMs, confirmed }));
+    events.emit('released', () => ({
+      ...{ key: shown(hold.key), kind: hold.claim.kind, label },
+      ...{ heldMs, confirmed },
+    }));
   }
 
   private announceLost(hold: Hold): void {
-    const { logger } = this.core;
-    logger.warn(lostError(hold.key, hold.claim, hold.lossReason ?? 'refused', this.heldMs(hold)).message);
+    const { logger, shown } = this.core;
+    logger.warn(
+      lostError(shown(hold.key), hold.claim, hold.lossReason ?? 'refused', this.heldMs(hold)).message,
+    );
     this.reportLost(hold);
   }
 
@@ -139,8 +144,9 @@ export class Releasing {
   private reportLost(hold: Hold): void {
     const { key, claim, lossReason: reason = 'refused' } = hold;
     const heldMs = this.heldMs(hold);
+    const { events, shown } = this.core;
     for (const { label } of hold.reported.endAll()) {
-      this.core.events.emit('lost', () => ({ key, kind: claim.kind, label, heldMs, reason }));
+      events.emit('lost', () => ({ key: shown(key), kind: claim.kind, label, heldMs, reason }));
     }
   }
 
@@ -197,7 +203,7 @@ export class Releasing {
     hold.endListener.releaseOver(undefined);
     this.reportReleased(part, false);
     const afterMs = core.runtime.now() - startedAt;
-    const error = withLabel(storeError(hold.key, failure, 'releasing', afterMs), part.label);
+    const error = withLabel(storeError(core.shown(hold.key), failure, 'releasing', afterMs), part.label);
     if (onFailure === 'throw') throw error;
     core.logger.warn(`${error.message} The release is tried again until the lock has ended.`);
     return 'released';

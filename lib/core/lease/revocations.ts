@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import { LockEventHub, type LockEventListener, type LockEvents, type LockLogger } from '../lock-events.js';
+import type { ShowKey, WithShownKey } from '../shown-key.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Hold } from './hold.js';
 
@@ -12,6 +13,7 @@ export interface RevocationsHost {
   readonly store: Pick<LockStore, 'name' | 'revoke'>;
   readonly events: LockEventHub;
   readonly logger: LockLogger;
+  readonly shown: ShowKey;
   now(): number;
   holds(): readonly Hold[];
 }
@@ -37,14 +39,13 @@ export class Revocations {
   /** Calls the listener when a hold is asked for, at once if it was before. Returns a function that removes it. */
   listen(hold: Hold, listener: RevocationListener): () => void {
     this.checkStore();
-    if (hold.claim.kind === 'permit')
-      throw new LockConfigurationError(
-        `The holder of a permit of "${hold.key}" cannot be asked to release it.`,
-        {
-          key: hold.key,
-        },
-      );
     const { asked, hubs, host } = this;
+    if (hold.claim.kind === 'permit') {
+      const key = host.shown(hold.key);
+      throw new LockConfigurationError(`The holder of a permit of "${key}" cannot be asked to release it.`, {
+        key,
+      });
+    }
     const isLate = asked.has(hold);
     const hub = (isLate ? undefined : hubs.get(hold)) ?? new LockEventHub(host.logger);
     const stop = hub.on(EVENT, listener);
@@ -62,7 +63,9 @@ export class Revocations {
     );
   }
 
-  private eventOf({ key, claim, label, grantedAt }: Hold): LockEvents[typeof EVENT] {
-    return { key, kind: claim.kind, label, heldMs: Math.round(this.host.now() - grantedAt) };
+  private eventOf({ key, claim, label, grantedAt }: Hold): WithShownKey<LockEvents[typeof EVENT]> {
+    const { host } = this;
+    const heldMs = Math.round(host.now() - grantedAt);
+    return { key: host.shown(key), kind: claim.kind, label, heldMs };
   }
 }

@@ -30,11 +30,14 @@ export const findLease = (key?: string): Lease | undefined => {
 export const currentLease = (key?: string): Lease => {
   const lease = findLease(key);
   if (lease) return lease;
+  // The innermost service decides how keys are shown. Outside of all there is none, and the key is not shown.
+  const around = currentSection()?.lease;
+  const shown = typeof key === 'string' ? around?.shown(key) : undefined;
   throw new LockConfigurationError(
-    key === undefined
+    shown === undefined
       ? 'currentLease() was called outside of a locked section: use it inside a @Locked or @Limited method, withLock, ' +
           'withPermit or lease.run.'
-      : `currentLease(${formatValue(key)}) was called outside of a section that holds this key.`,
-    { key },
+      : `currentLease(${formatValue(shown)}) was called outside of a section that holds this key.`,
+    { key: shown },
   );
 };

@@ -2,9 +2,8 @@ import type { Wait } from '../acquire/wait.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { LeaseKeeper } from '../lease/lease-keeper.js';
 import { LeasePart } from '../lease/lease-part.js';
-import type { Runtime } from '../runtime.js';
 import { currentSection, type Section } from './section.js';
-import { SiblingQueue } from './sibling-queue.js';
+import { SiblingQueue, type SiblingsHost } from './sibling-queue.js';
 
 /** Entry of a nested call into one key of an open section. */
 export class NestedEntry {
@@ -21,17 +20,20 @@ export class NestedEntry {
    * Enters the section. Resolves with undefined when the lock was lost or released before the call could enter. The
    * section does not end before all entered calls have left.
    */
-  async enter(wait: Wait, keeper: LeaseKeeper, runtime: Runtime): Promise<LeasePart | undefined> {
+  async enter(
+    wait: Wait,
+    host: SiblingsHost & { readonly keeper: LeaseKeeper },
+  ): Promise<LeasePart | undefined> {
     this.section.inside++;
     let admitted = false;
     try {
-      admitted = await this.siblings.enter(wait, runtime);
+      admitted = await this.siblings.enter(wait, host);
     } finally {
       if (!admitted) this.section.left();
     }
     if (!admitted) return undefined;
     const { hold, finalKey } = this.part;
-    keeper.checkExpiry(hold);
+    host.keeper.checkExpiry(hold);
     if (this.part.state !== 'held') {
       this.leave();
       return undefined;

@@ -2,11 +2,18 @@ import { abortedError, takenError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import { deadlineOf, type Wait } from '../acquire/wait.js';
 import type { Runtime } from '../runtime.js';
+import type { ShowKey } from '../shown-key.js';
 import { waitFor } from '../wait-for.js';
 
 /** The nested call that is inside. It is notified when the lease around it ends first. */
 export interface Inside {
   endFromOutside(): void;
+}
+
+/** What the queue needs of its service. */
+export interface SiblingsHost {
+  readonly runtime: Runtime;
+  readonly shown: ShowKey;
 }
 
 /** Queue of the nested calls for one key of a lease, which enter one at a time. All sections of the lease share it. */
@@ -20,9 +27,9 @@ export class SiblingQueue {
   constructor(private readonly hold: Hold) {}
 
   /** Enters after the earlier siblings. Resolves with false when the lock was lost or released meanwhile. */
-  enter(wait: Wait, runtime: Runtime): Promise<boolean> {
+  enter(wait: Wait, host: SiblingsHost): Promise<boolean> {
     if (this.closed) return Promise.resolve(false);
-    if (this.occupied) return this.admission(wait, runtime);
+    if (this.occupied) return this.admission(wait, host);
     this.occupied = true;
     return Promise.resolve(true);
   }
@@ -51,7 +58,7 @@ export class SiblingQueue {
     this.inside?.endFromOutside();
   }
 
-  private admission(wait: Wait, runtime: Runtime): Promise<boolean> {
+  private admission(wait: Wait, { runtime, shown }: SiblingsHost): Promise<boolean> {
     const { key, signal, startedAt, waitMs } = wait;
     return waitFor<boolean>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
@@ -64,8 +71,8 @@ export class SiblingQueue {
           stopListening();
         };
       },
-      onTime: ({ reject }) => reject(takenError(key, runtime.now() - startedAt, waitMs)),
-      onAbort: ({ reject }) => reject(abortedError(key, signal!, runtime.now() - startedAt)),
+      onTime: ({ reject }) => reject(takenError(shown(key), runtime.now() - startedAt, waitMs)),
+      onAbort: ({ reject }) => reject(abortedError(shown(key), signal!, runtime.now() - startedAt)),
     });
   }
 }

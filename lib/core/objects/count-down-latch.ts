@@ -47,7 +47,7 @@ export class CountDownLatch {
     const { latches, name } = context.core.store;
     if (!latches) throw new LockConfigurationError(`${name} cannot keep countdown latches.`);
     this.store = latches;
-    this.finalKey = context.finalKey(key);
+    this.finalKey = context.core.finalKey(key);
   }
 
   /**
@@ -117,6 +117,7 @@ export class CountDownLatch {
 
   private async open(call: ObjectCall): Promise<void> {
     const { context, finalKey, key, store } = this;
+    const { shown } = context.core;
     const waiters = context.at(`latch ${finalKey}`, false, (listener) => store.watch(finalKey, listener));
     await waitAt(context, context.waitOf(key, call), {
       request: WAITING,
@@ -124,7 +125,7 @@ export class CountDownLatch {
       inOrder: false,
       maxWaiters: Infinity,
       attempt: async (shares) => (await waiters.request(shares, () => store.count(finalKey))) === 0,
-      busy: (waitedMs) => latchClosedError(key, waitedMs, call.waitMs),
+      busy: (waitedMs) => latchClosedError(shown(key), waitedMs, call.waitMs),
     });
   }
 

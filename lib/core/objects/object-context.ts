@@ -31,13 +31,6 @@ export class ObjectContext {
     core.wakeOthers = () => this.wakeAll();
   }
 
-  /** The final key of an object. Throws `LockKeyError` when the store can have nothing of that name. */
-  finalKey(key: string): string {
-    const finalKey = this.core.settings.keyPrefix + key;
-    this.core.store.checkKey?.(finalKey);
-    return finalKey;
-  }
-
   /** At how many objects callers wait. */
   get size(): number {
     return this.waiters.size;
@@ -58,9 +51,10 @@ export class ObjectContext {
     const startedAt = this.core.runtime.now();
     return this.during(() =>
       this.judged(send).catch((failure: unknown) => {
-        if (this.core.phase === 'closed' && isNotExecuted(failure)) throw closedError(key, request.doing);
+        const shown = this.core.shown(key);
+        if (this.core.phase === 'closed' && isNotExecuted(failure)) throw closedError(shown, request.doing);
         const afterMs = this.core.runtime.now() - startedAt;
-        throw objectStoreError(key, failure, request, afterMs);
+        throw objectStoreError(shown, failure, request, afterMs);
       }),
     );
   }

@@ -70,7 +70,7 @@ export class Semaphore {
     const { semaphores, name } = context.core.store;
     if (!semaphores) throw new LockConfigurationError(`${name} cannot keep semaphores.`);
     this.store = semaphores;
-    this.finalKey = context.finalKey(key);
+    this.finalKey = context.core.finalKey(key);
   }
 
   /**
@@ -172,7 +172,8 @@ export class Semaphore {
 
   private async take(permits: number, call: ObjectCall): Promise<void> {
     const { context, finalKey, key, store } = this;
-    const { maxWaiters } = context.core.settings;
+    const { settings, shown } = context.core;
+    const { maxWaiters } = settings;
     await waitAt(context, context.waitOf(key, call), {
       request: ACQUIRING,
       waiters: context.at(`semaphore ${finalKey}`, true, (listener) => store.watch(finalKey, listener)),
@@ -180,8 +181,8 @@ export class Semaphore {
       maxWaiters,
       attempt: () => store.take(finalKey, permits),
       look: async () => (await store.free(finalKey)) >= permits,
-      busy: (waitedMs) => noPermitsError(key, permits, waitedMs, call.waitMs),
-      full: () => semaphoreFullError(key, maxWaiters),
+      busy: (waitedMs) => noPermitsError(shown(key), permits, waitedMs, call.waitMs),
+      full: () => semaphoreFullError(shown(key), maxWaiters),
     });
   }
 

@@ -196,7 +196,8 @@ class ObjectWait {
 
   private error(failure: StoreFailure, outcome = failure.outcome, failedForMs?: number): Error {
     const { request } = this.what;
-    return objectStoreError(this.wait.key, failure, request, this.waitedMs(), outcome, failedForMs);
+    const key = this.context.core.shown(this.wait.key);
+    return objectStoreError(key, failure, request, this.waitedMs(), outcome, failedForMs);
   }
 
   /** The wait is over, and the store fails. */

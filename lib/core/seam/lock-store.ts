@@ -132,7 +132,10 @@ export interface LockStore {
    */
   open(host: StoreHost): Promise<void>;
 
-  /** Throws `LockKeyError` for a name that the store can never hold. Returns at once. */
+  /**
+   * Throws `LockKeyError` for a name that the store can never hold. Returns at once. The text continues `The key "…" cannot be
+   * used: `; it does not repeat the key, which may have to be redacted.
+   */
   checkKey?(finalKey: string): void;
 
   /** Resolves with the holds of a key, of any kind; null when the key is free. */

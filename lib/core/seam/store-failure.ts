@@ -3,7 +3,8 @@ import { textOf } from '../errors/describe.js';
 export type StoreOutcome = 'not-executed' | 'unknown';
 
 /**
- * Error of a store, and the only one that it throws. It means "the store failed", never "the key is taken".
+ * Error of a store, and the only one that it throws. It means "the store failed", never "the key is taken". Its message
+ * does not contain the key: the core adds the one that may be shown.
  *
  * A store may use a subclass to remember how the request was sent. The core passes it back in `KindStore.release`.
  */

@@ -26,6 +26,8 @@ export interface LockSettings {
   /** Name of the app for others; undefined: the name in its package.json. */
   readonly appName: string | undefined;
   readonly holderInfo: boolean;
+  /** Returns a key as logs, errors and events show it; undefined: as it is. */
+  readonly redactKey: ((key: string) => string) | undefined;
   /** False only in tests without locks: every acquisition then gets its own key. */
   readonly excludes: boolean;
 }
@@ -84,6 +86,14 @@ export interface LockSettingsInput {
    * record of itself for that. Default: true.
    */
   readonly holderInfo?: boolean;
+  /**
+   * Function that returns a key as logs, errors and events show it, for keys with personal data. It gets the key without
+   * the prefix. If it throws, or returns no text, `[redacted]` is shown. Values that you ask for, such as `lease.key` and
+   * `locks.held()`, have the real key. Default: keys are shown as they are.
+   *
+   * @example redactKey: (key) => key.replace(/user:[^:]+/, 'user:***')
+   */
+  readonly redactKey?: (key: string) => string;
 }
 
 export const SETTING_NAMES: Names<LockSettingsInput> = {
@@ -101,6 +111,7 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   slowHoldMs: true,
   appName: true,
   holderInfo: true,
+  redactKey: true,
 };
 
 /** Default time-out of one request to a store, in ms. */
@@ -122,17 +133,20 @@ export const DEFAULT_SETTINGS: LockSettings = {
   slowHoldMs: Infinity,
   appName: undefined,
   holderInfo: true,
+  redactKey: undefined,
   excludes: true,
 };
 
 const SLOW = { min: 1, infinite: true };
 
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
-  const { keyPrefix } = input;
+  const { keyPrefix, redactKey } = input;
   if (keyPrefix !== undefined && typeof keyPrefix !== 'string')
     invalidOption('keyPrefix', 'a string', keyPrefix);
   // Redis would store U+FFFD for half a surrogate pair, so two prefixes could become one.
   if (keyPrefix?.isWellFormed() === false) invalidOption('keyPrefix', 'well-formed UTF-16', keyPrefix);
+  if (redactKey !== undefined && typeof redactKey !== 'function')
+    invalidOption('redactKey', 'a function that returns a text', redactKey);
   const d = DEFAULT_SETTINGS;
   return {
     keyPrefix: keyPrefix ?? d.keyPrefix,
@@ -150,6 +164,7 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     slowHoldMs: checkMs('slowHoldMs', input.slowHoldMs, SLOW) ?? d.slowHoldMs,
     appName: checkText('appName', input.appName, 100),
     holderInfo: checkChoice('holderInfo', input.holderInfo, [true, false]) ?? d.holderInfo,
+    redactKey,
     excludes: d.excludes,
   };
 };

@@ -104,7 +104,7 @@ export class MemorySpace {
     const there = this.kindAt(finalKey, kind);
     if (there !== undefined) {
       throw new StoreFailure(
-        `"${finalKey}" is held as a lock of another kind (${there}), so it cannot be one of the kind ${kind}`,
+        `the key is held as a lock of another kind (${there}), so it cannot be one of the kind ${kind}`,
         'not-executed',
         { keyOnly: true },
       );

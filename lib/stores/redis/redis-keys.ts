@@ -165,6 +165,6 @@ export class RedisKeys {
    * @throws {LockKeyError} when it cannot
    */
   check(finalKey: string): void {
-    checkStoreKey(finalKey, this.name(finalKey));
+    checkStoreKey(this.name(finalKey));
   }
 }

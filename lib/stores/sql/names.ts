@@ -16,7 +16,5 @@ export const nameOf = (finalKey: string): Buffer => {
 export const checkSqlKey = (finalKey: string): void => {
   checkStoreKey(finalKey);
   if (!finalKey.includes('\0')) return;
-  throw new LockKeyError(`The key "${finalKey}" has a NUL character, which a database cannot store.`, {
-    key: finalKey,
-  });
+  throw new LockKeyError('it has a NUL character, which a database cannot store.');
 };

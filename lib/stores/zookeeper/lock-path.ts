@@ -1,5 +1,4 @@
 import { LockKeyError } from '../../core/errors/lock.errors.js';
-import { textOf } from '../../core/errors/describe.js';
 import { checkStoreKey } from '../key-rule.js';
 
 /** Characters that a server refuses in a path. */
@@ -8,7 +7,6 @@ const REFUSED = /[\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]/u;
 const ENCODED = /[%/\p{Cc}\p{Cs}\p{Co}\u{fff0}-\u{10ffff}]/gu;
 /** Longest path. A server accepts requests of 1 MiB by default, and closes the connection at a longer one. */
 const MAX_LENGTH = 200_000;
-const MAX_SHOWN = 200;
 const DOTS = /^\.{1,2}$/;
 
 const percent = (text: string): string =>
@@ -71,9 +69,7 @@ export class LockPaths {
     checkStoreKey(finalKey);
     if (this.custom) this.customPath(finalKey);
     else if (finalKey === 'zookeeper' && this.basePath === '/')
-      throw new LockKeyError('The key "zookeeper" has the path of the server\'s own nodes. Set basePath.', {
-        key: finalKey,
-      });
+      throw new LockKeyError("it has the path of the server's own nodes. Set basePath.");
   }
 
   /**
@@ -96,24 +92,13 @@ export class LockPaths {
     try {
       path = this.custom!(finalKey);
     } catch (cause) {
-      throw new LockKeyError(`The option path failed for the key "${finalKey}": ${textOf(cause)}.`, {
-        key: finalKey,
-        cause,
-      });
+      // Without the text of the app's error, which may contain the key.
+      throw new LockKeyError('the option path failed for it (see cause).', { cause });
     }
-    if (typeof path !== 'string')
-      throw new LockKeyError(`The option path returned no text for the key "${finalKey}".`, {
-        key: finalKey,
-      });
+    if (typeof path !== 'string') throw new LockKeyError('the option path returned no text for it.');
     const fault = path === '/' ? 'name a node below the root' : faultOfPath(path);
     if (fault === undefined) return path;
-    const shown = path.length > MAX_SHOWN ? `${path.slice(0, MAX_SHOWN)}…` : path;
-    throw new LockKeyError(
-      `The key "${finalKey}" has the path ${JSON.stringify(shown)}; a path must ${fault}.`,
-      {
-        key: finalKey,
-      },
-    );
+    throw new LockKeyError(`the path that the option path returned for it must ${fault}.`);
   }
 
   private absolute(path: string): string {

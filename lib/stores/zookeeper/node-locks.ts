@@ -90,7 +90,7 @@ export class NodeLocks {
           }
         });
         const queue = new NodeQueue(children);
-        if (queue.stranger !== undefined) throw inAnotherLock(place, queue.stranger);
+        if (queue.stranger !== undefined) throw inAnotherLock(queue.stranger);
         // A lock may have come while the path was created, and has seen no permits then.
         if (tries > 1 && place.permits !== undefined) await parents.checkParent(path, until);
         return await this.settle(place, queue, until);
@@ -341,13 +341,12 @@ export const asUnknown = (failure: unknown): unknown => {
   return new StoreFailure(message, 'unknown', { cause, passing });
 };
 
-const inAnotherLock = ({ finalKey, path }: Place, name: string): StoreFailure =>
+const inAnotherLock = (name: string): StoreFailure =>
   new StoreFailure(
     isOfPermits(name)
-      ? `The key "${finalKey}" has permits: ${path}/${name}. A key is for permits or for a lock; give each a key of ` +
-          'its own. If it had permits before, forceUnlock frees it'
-      : `The lock of the key "${finalKey}" has another node inside its own: ${path}/${name}. ` +
-          'Locks whose paths contain each other would wait for each other; give each a path of its own',
+      ? 'the key has permits. A key is for permits or for a lock; give each a key of its own. If it had permits before, ' +
+          'forceUnlock frees it'
+      : 'the lock of the key has another node inside its own. Locks whose paths contain each other would wait for each other; give each a path of its own',
     'not-executed',
     { keyOnly: true },
   );

@@ -25,12 +25,11 @@ export class NodeParents {
   async create(path: string, until: number, ofPermits = false): Promise<void> {
     const above = ancestorsOf(path);
     const suspects = this.mayNest ? above : ofPermits ? above.slice(-1) : [];
-    const textFor = (one: string): string =>
-      ofPermits && one === above.at(-1) ? inUse(one) : nested(path, one);
+    const textFor = (one: string): string => (ofPermits && one === above.at(-1) ? IN_USE : NESTED);
     await Promise.all(suspects.map((one) => this.checkNoLock(one, textFor(one), until)));
     for (let tries = 1; !(await this.createAll([...above, path], until)); tries += 1) {
       if (tries < CREATE_TRIES) continue;
-      throw new StoreFailure(`The server removes the nodes above ${path} all the time`, 'not-executed', {
+      throw new StoreFailure('The server removes the nodes above the lock all the time', 'not-executed', {
         passing: true,
       });
     }
@@ -39,7 +38,7 @@ export class NodeParents {
   /** @throws {StoreFailure} when the node that contains the permits of a key is in use as a lock */
   checkParent(path: string, until: number): Promise<void> {
     const above = ancestorsOf(path).at(-1)!;
-    return this.checkNoLock(above, inUse(above), until);
+    return this.checkNoLock(above, IN_USE, until);
   }
 
   /** Deletes those that are empty. Resolves with false: none of them was a hold. */
@@ -76,9 +75,8 @@ export class NodeParents {
   }
 }
 
-const nested = (path: string, above: string): string =>
-  `The path ${path} is inside the lock ${above}. Locks whose paths contain each other would wait for each other; ` +
+const NESTED =
+  'the path of the key is inside the lock of another key. Locks whose paths contain each other would wait for each other; ' +
   'give each a path of its own';
 
-const inUse = (above: string): string =>
-  `The node ${above} is a lock that is held. A key is for permits or for a lock; give each a key of its own`;
+const IN_USE = 'the key is held as a lock. A key is for permits or for a lock; give each a key of its own';

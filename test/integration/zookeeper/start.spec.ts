@@ -303,10 +303,10 @@ describe('ZooKeeper refuses by name', () => {
     const outer = `/${newKey('outer')}`;
     const { locks } = pathed((key) => (key === 'outer' ? outer : `${outer}/${key}`));
     const lease = await locks.acquire('outer');
-    await expect(locks.acquire('inner')).rejects.toThrow(/inside the lock \/outer/);
+    await expect(locks.acquire('inner')).rejects.toThrow(/inside the lock of another key/);
     await lease.release();
     await locks.withLock('inner', () => undefined);
-    await expect(locks.acquire('outer')).rejects.toThrow(/another node inside its own: \/outer.*\/inner/);
+    await expect(locks.acquire('outer')).rejects.toThrow(/another node inside its own/);
     expect(await lab.children(outer)).toEqual(['inner']);
   });
 });

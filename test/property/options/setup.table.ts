@@ -39,6 +39,18 @@ const holderShown = async (locks: VirtualLocks['locks']): Promise<LockHolder | u
   return (error as LockNotAcquiredError).holder;
 };
 
+/** How a function shows the key, if it shows it. */
+const shownBy = (redactKey: ((key: string) => unknown) | undefined): string => {
+  if (redactKey === undefined) return KEY;
+  try {
+    const text = redactKey(KEY);
+    if (typeof text === 'string' && text !== '') return text;
+  } catch {
+    // The key is not shown.
+  }
+  return '[redacted]';
+};
+
 const { waitMs, leaseMs, watchdogMs, reentrant, onLost, awaitRelease } = SECTION;
 
 export const SETTINGS = {
@@ -138,6 +150,16 @@ export const SETTINGS = {
     otherwise: true,
     does: async ({ world: { locks } }, holderInfo: boolean) => {
       expect((await holderShown(locks))?.instanceId).toBe(holderInfo ? locks.instanceId : undefined);
+    },
+  },
+  redactKey: {
+    ...aFunction('a function that returns a text'),
+    examples: [(key: string) => `${key.length} characters`, () => '-'],
+    does: async ({ world: { locks } }, redactKey: ((key: string) => unknown) | undefined) => {
+      const keys: string[] = [];
+      locks.on('acquired', ({ key }) => void keys.push(key));
+      await locks.acquire(KEY);
+      expect(keys).toEqual([shownBy(redactKey)]);
     },
   },
 } satisfies Record<keyof LockSettingsInput, Option>;

@@ -122,12 +122,13 @@ describe('the path of a key', () => {
     };
     expect(new LockPaths('', '/locks', (key) => `/x/${key}`).of('a')).toBe('/x/a');
     for (const [path, message] of [
-      [fails, /The option path failed for the key "a": no such order/],
+      [fails, /the option path failed for it/],
       [(() => 5) as never, /returned no text/],
     ] as const) {
       const paths = new LockPaths('', '/locks', path);
       expect(() => paths.check('a')).toThrow(message);
       expect(() => paths.check('a')).toThrow(LockKeyError);
+      if (path === fails) expect(() => paths.check('a')).toThrow(expect.objectContaining({ cause }) as Error);
     }
   });
 });

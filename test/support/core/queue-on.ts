@@ -5,6 +5,7 @@ import { Outages } from '../../../lib/core/outage/outages.js';
 import { Portions } from '../../../lib/core/portions.js';
 import type { Runtime } from '../../../lib/core/runtime.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
+import type { ShownKey } from '../../../lib/core/shown-key.js';
 import type { ScriptedStore } from './scripted-store.js';
 
 export const claimOn = (finalKey: string, owner = `o-${finalKey}`, leaseMs = 30_000): Claim => ({
@@ -25,6 +26,7 @@ export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueu
     {
       runtime,
       maxWaiters: Infinity,
+      shown: (key) => key as ShownKey,
       singleHolder: true,
       keepAlive: () => undefined,
       lookAt: () => undefined,

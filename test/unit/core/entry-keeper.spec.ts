@@ -5,6 +5,7 @@ import { LockEventHub } from '../../../lib/core/lock-events.js';
 import { queueEntryTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
+import type { ShownKey } from '../../../lib/core/shown-key.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
 import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
@@ -29,7 +30,10 @@ const begin = (on: ScriptedStore = new QueueStore()): void => {
   woken = [];
   const log = new Log();
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
-  keeper = new EntryKeeper(new StoreRequests(store, runtime, health, { begin: () => undefined }), runtime);
+  keeper = new EntryKeeper(
+    new StoreRequests(store, runtime, health, { begin: () => undefined }, (key) => key as ShownKey),
+    runtime,
+  );
 };
 
 beforeEach(() => begin());

@@ -4,6 +4,7 @@ import type { ExtendReply } from '../../../lib/core/seam/reply.js';
 import { Hold } from '../../../lib/core/lease/hold.js';
 import { LeaseKeeper } from '../../../lib/core/lease/lease-keeper.js';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
+import type { ShownKey } from '../../../lib/core/shown-key.js';
 import { StoreRequests } from '../../../lib/core/store-requests.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/store-health.js';
@@ -63,7 +64,13 @@ beforeEach(() => {
   log = new Log();
   count = 0;
   const health = new StoreHealth(runtime, new LockEventHub(log), log, new Outages(runtime, 'process'));
-  const requests = new StoreRequests(store, runtime, health, { begin: () => undefined });
+  const requests = new StoreRequests(
+    store,
+    runtime,
+    health,
+    { begin: () => undefined },
+    (key) => key as ShownKey,
+  );
   keeper = new LeaseKeeper(requests, runtime, {
     slowHoldMs: Infinity,
     added: () => undefined,

@@ -1,10 +1,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
+import type { ShownKey } from '../../../lib/core/shown-key.js';
 import { collectUnhandledRejections } from '../../support/async.js';
 import { Log } from '../../support/core/core-under-test.js';
 
-const busy = { key: 'k', kind: 'exclusive', label: 'test', waitedMs: 3 } as const;
+const busy = { key: 'k' as ShownKey, kind: 'exclusive', label: 'test', waitedMs: 3 } as const;
 
 let log: Log;
 let hub: LockEventHub;

@@ -97,9 +97,9 @@ describe.each(Object.entries(FORMS))('an error of a script, %s,', (_form, wrap) 
     expect(passing.map(([word]) => word)).toEqual(['READONLY', 'BUSY', 'MOVED', 'TRYAGAIN']);
   });
 
-  it('is shown without what is around it, and of another type with the name in Redis', () => {
+  it('is shown without what is around it, and of another type without the names that contain the key', () => {
     expect(failure(wrap(TEXTS.WRONGTYPE)).message).toBe(
-      `Redis has something of another type at "lock:order": ${TEXTS.WRONGTYPE}`,
+      `Redis has something of another type at a name of the key: ${TEXTS.WRONGTYPE}`,
     );
     expect(failure(wrap(TEXTS.FENCE)).message).toBe(`Redis refused the command: ${TEXTS.FENCE}`);
   });

@@ -1,8 +1,8 @@
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { LockKind } from '../../../core/kinds/kinds.js';
 
-const foreign = (finalKey: string, what: string): StoreFailure =>
-  new StoreFailure(`"${finalKey}" is ${what}`, 'not-executed', { keyOnly: true });
+const foreign = (what: string): StoreFailure =>
+  new StoreFailure(`the key is ${what}`, 'not-executed', { keyOnly: true });
 
 /** The numbers of semaphores and latches in a memory space. */
 export class Numbers {
@@ -17,7 +17,7 @@ export class Numbers {
   /** Returns the number; undefined when there is none. Throws when a lock has the key. */
   get(finalKey: string): number | undefined {
     const kind = this.kindAt(finalKey);
-    if (kind) throw foreign(finalKey, `held as a lock of the kind ${kind}, so there is no number`);
+    if (kind) throw foreign(`held as a lock of the kind ${kind}, so there is no number`);
     return this.numbers.get(finalKey);
   }
 
@@ -35,6 +35,6 @@ export class Numbers {
   /** Throws when the key has a number, so that a lock cannot acquire it. */
   refuse(finalKey: string, kind: LockKind): void {
     if (!this.numbers.has(finalKey)) return;
-    throw foreign(finalKey, `a semaphore or a latch, so it cannot be a lock of the kind ${kind}`);
+    throw foreign(`a semaphore or a latch, so it cannot be a lock of the kind ${kind}`);
   }
 }

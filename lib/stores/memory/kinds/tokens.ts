@@ -26,7 +26,7 @@ export class Tokens {
     const last = first + (tokens - 1);
     if (!Number.isSafeInteger(last)) {
       throw new StoreFailure(
-        `No fencing token can be given for '${finalKey}': ${String(last)} is not an exact integer. ` +
+        `No fencing token can be given: ${String(last)} is not an exact integer. ` +
           'The wall clock of the memory store is far in the future, or does not answer a number.',
         'not-executed',
       );

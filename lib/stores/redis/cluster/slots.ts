@@ -1,3 +1,4 @@
+import { hashSlot } from '../hash-slot.js';
 import { RedisFailure } from '../connection/redis-failure.js';
 import { impossible } from '../connection/strict-replies.js';
 
@@ -65,7 +66,7 @@ export const readRedirect = (message: string, requested: string): Redirect | und
 /** Returns the failure for a name whose slot has no server. The slot may get one at any moment. */
 export const slotWithoutServer = (name: string): RedisFailure =>
   new RedisFailure(
-    `no server of the cluster has the slot of "${name}"; look at CLUSTER NODES`,
+    `no server of the cluster has the slot ${hashSlot(name)}; look at CLUSTER NODES`,
     'not-executed',
     { transient: true },
   );

@@ -1,4 +1,5 @@
 import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
+import { OWN_PREFIX } from '../../key-rule.js';
 import type { RedisRequest } from './redis-request.js';
 import type { RedisSession } from './redis-session.js';
 import type { ScriptRefusal } from './script.js';
@@ -21,6 +22,9 @@ export class RedisFailure extends StoreFailure {
     super(message, outcome, options);
   }
 }
+
+/** Prefix of the names of fences, which contain a slot and no key. */
+const FENCES = `${OWN_PREFIX}fence:`;
 
 /** Replies of a cluster that is moving slots. The command was certainly not executed, and may succeed soon. */
 const MOVING = /^(TRYAGAIN|MOVED|ASK|CLUSTERDOWN)\b/;
@@ -150,7 +154,9 @@ const describeReply = (
   keys: readonly string[],
 ): string => {
   if (isForeign && keys.length > 0) {
-    return `Redis has something of another type at ${keys.map((key) => `"${key}"`).join(' or ')}: ${shown}`;
+    // The other names contain the key, which the core shows or redacts.
+    const names = keys.map((name) => (name.startsWith(FENCES) ? `"${name}"` : 'a name of the key'));
+    return `Redis has something of another type at ${[...new Set(names)].join(' or ')}: ${shown}`;
   }
   if (refusal?.plain) return shown.slice(refusal.word.length + 1);
   const meaning = MEANINGS.find(([reply]) => reply.test(shown))?.[1];

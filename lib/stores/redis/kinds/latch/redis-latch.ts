@@ -51,11 +51,10 @@ export class RedisLatches implements LatchStore {
 
   /** Rejects a name with braces: Redisson puts braces around it, so the channel may be in another slot. */
   private checkSlots(finalKey: string): void {
-    const channel = this.channel(finalKey);
-    if (hashSlot(channel) === hashSlot(this.link.keys.name(finalKey))) return;
+    if (hashSlot(this.channel(finalKey)) === hashSlot(this.link.keys.name(finalKey))) return;
     throw new RedisFailure(
-      `a latch named "${finalKey}" cannot work in a Redis Cluster with sharded Pub/Sub: the channel ${channel}, on which ` +
-        'Redisson announces it, is in another slot. Choose a name without braces',
+      'a latch of this name cannot work in a Redis Cluster with sharded Pub/Sub: the channel on which Redisson announces it ' +
+        'is in another slot. Choose a name without braces',
       'not-executed',
       { keyOnly: true },
     );

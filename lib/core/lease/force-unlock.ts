@@ -1,0 +1,16 @@
+import type { CoreContext } from '../core-context.js';
+
+/** Ends all holds of a key, also those of this process. Resolves with true when there was one in the store. */
+export const forceUnlock = async (core: CoreContext, key: string): Promise<boolean> => {
+  const { keeper, requests, runtime, settings, store } = core;
+  const finalKey = settings.keyPrefix + key;
+  const sentAt = runtime.now();
+  const forced = core.forcing(finalKey);
+  const ended = await requests.request(key, 'unlocking', () => store.forceUnlock(finalKey));
+  forced();
+  for (const hold of keeper.all) {
+    // A hold with a later request was acquired after the unlock, even if both replies are here.
+    if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
+  }
+  return ended;
+};
