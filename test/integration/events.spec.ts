@@ -12,10 +12,16 @@ describe('events', () => {
     await two.locks.tryAcquire(key, { waitMs: 60 });
     await lease.release();
     const ms = expect.any(Number) as number;
-    expect(one.events('acquired')).toEqual([{ key, waitedMs: ms, fencingToken: lease.fencingToken }]);
-    expect(one.events('released')).toEqual([{ key, heldMs: ms, confirmed: true }]);
+    expect(one.events('acquired')).toEqual([
+      { ...{ key, kind: 'exclusive', label: 'acquire' }, waitedMs: ms, fencingToken: lease.fencingToken },
+    ]);
+    expect(one.events('released')).toEqual([
+      { ...{ key, kind: 'exclusive', label: 'acquire' }, heldMs: ms, confirmed: true },
+    ]);
     expect(one.events('released')[0]!.heldMs).toBeGreaterThanOrEqual(59);
-    expect(two.events('busy')).toEqual([{ key, waitedMs: ms, waitersAhead: 0 }]);
+    expect(two.events('busy')).toEqual([
+      { ...{ key, kind: 'exclusive', label: 'tryAcquire' }, waitedMs: ms, waitersAhead: 0 },
+    ]);
     expect(two.events('busy')[0]!.waitedMs).toBeGreaterThanOrEqual(59);
     expect([...two.events('acquired'), ...one.events('lost'), ...one.events('store-down')]).toEqual([]);
   });
