@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import { unbound, type Runtime } from '../../core/runtime.js';
 import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql-session.js';
 
 const CLOSED = (): SqlFailure => new SqlFailure('the lock store is closed', 'not-executed', {});
@@ -70,7 +70,8 @@ export class Lane {
     if (!session || session.isOver) return void this.connect();
     const request = this.queue.shift()!;
     this.underWay = request;
-    this.send(session, request.statement).then(
+    // Outside the caller's context: its traces show no keys.
+    unbound(() => this.send(session, request.statement)).then(
       (value) => this.ended(request, () => request.resolve(value as never)),
       (failure: SqlFailure) => this.ended(request, () => request.reject(failure)),
     );
@@ -85,7 +86,7 @@ export class Lane {
     this.isConnecting = true;
     this.session?.destroy();
     try {
-      const session = await this.host.connect();
+      const session = await unbound(() => this.host.connect());
       if (this.closing) session.destroy();
       else this.session = session;
     } catch (failure) {

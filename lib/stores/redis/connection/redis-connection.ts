@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import { unbound, type Runtime } from '../../../core/runtime.js';
 import { AwaitedSession } from './awaited-session.js';
 import { ClientErrors } from './client-errors.js';
 import { CommandDeadlines } from './command-deadlines.js';
@@ -219,7 +219,8 @@ export class RedisConnection implements Commands {
       // Replies come in order, so no later request on this connection has a reply either.
       this.drop(session);
     });
-    this.#client.call(request.command, ...request.args).then(
+    // Outside the caller's context: its traces show no keys, and a batch belongs to several callers.
+    unbound(() => this.#client.call(request.command, ...request.args)).then(
       (reply) => {
         if (inFlight.done) return;
         inFlight.done = true;

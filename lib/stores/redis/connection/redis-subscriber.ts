@@ -1,5 +1,5 @@
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
-import type { Runtime } from '../../../core/runtime.js';
+import { unbound, type Runtime } from '../../../core/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from './command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';
@@ -180,11 +180,13 @@ export class RedisSubscriber {
   }
 
   private beginSubscription(names: readonly string[]): Promise<unknown> {
-    return this.isSharded ? this.#client.call('ssubscribe', ...names) : this.#client.subscribe(...names);
+    const client = this.#client;
+    return unbound(() => (this.isSharded ? client.call('ssubscribe', ...names) : client.subscribe(...names)));
   }
 
   private endSubscription(name: string): Promise<unknown> {
-    return this.isSharded ? this.#client.call('sunsubscribe', name) : this.#client.unsubscribe(name);
+    const client = this.#client;
+    return unbound(() => (this.isSharded ? client.call('sunsubscribe', name) : client.unsubscribe(name)));
   }
 
   private reject(channel: Channel | undefined, error: Error): void {
