@@ -44,8 +44,14 @@ export type { CountDownLatch } from './core/objects/count-down-latch.js';
 export type { Semaphore } from './core/objects/semaphore.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
 export type { LockEvent, LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
-export type { HeldLock } from './core/held-locks.js';
-export type { Attempt, LockSection, LockUsage } from './core/lock-manager.js';
+export type {
+  LockAcquireMessage,
+  LockHoldMessage,
+  LockSectionMessage,
+  LockStoreMessage,
+} from './core/telemetry.js';
+export type { HeldLock, LockUsage } from './core/held-locks.js';
+export type { Attempt, LockSection } from './core/lock-manager.js';
 export type { ListedLock, ListOptions, LockList } from './core/listing.js';
 
 export {

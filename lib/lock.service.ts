@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { InspectedKey } from './core/holders/holders.js';
 import type { Lease } from './core/lease/lease.js';
-import type { HeldLock } from './core/held-locks.js';
+import type { HeldLock, LockUsage, OneOfSeveral } from './core/held-locks.js';
 import type { ListOptions, LockList } from './core/listing.js';
 import type { LockEventListener, LockEvents } from './core/lock-events.js';
 import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
-import type { Attempt, LockManager, LockSection, LockUsage, OneOfSeveral } from './core/lock-manager.js';
+import type { Attempt, LockManager, LockSection } from './core/lock-manager.js';
 import type { Section } from './core/nesting/section.js';
 import type { ShownKey } from './core/shown-key.js';
 import type {

@@ -102,7 +102,7 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
     { provide: RESOLVED, useFactory: resolveOptions, inject: [MODULE_OPTIONS_TOKEN] },
     {
       provide: MANAGER,
-      useFactory: async (options: ResolvedOptions, modules: ModulesContainer) => {
+      useFactory: async (options: ResolvedOptions, modules: ModulesContainer, name: string | null) => {
         const { settings } = options;
         const logger = new Logger('RedisLockModule');
         const manager = new LockManager(
@@ -111,12 +111,13 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
           logger,
           undefined,
           groupOf(modules),
+          name ?? undefined,
         );
         // A store passed as an option may be in use already, by the app or by another module.
         if (!options.store && !isLoadedLazily(modules)) manager.startsWithApp();
         return manager;
       },
-      inject: [RESOLVED, ModulesContainer],
+      inject: [RESOLVED, ModulesContainer, NAME],
     },
     {
       provide: SERVICE,

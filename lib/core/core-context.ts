@@ -27,6 +27,7 @@ import { showKeyWith, type ShowKey } from './shown-key.js';
 import { SlowReports } from './slow-reports.js';
 import { StoreHealth } from './store-health.js';
 import { StoreRequests } from './store-requests.js';
+import { Telemetry } from './telemetry.js';
 
 type Traits = Readonly<Record<LockKind, KindTraits>>;
 
@@ -36,6 +37,7 @@ export class CoreContext {
   /** Returns a key as logs, errors and events show it. Real keys are only for the store, and for callers that ask. */
   readonly shown: ShowKey;
   readonly events: LockEventHub;
+  readonly telemetry: Telemetry;
   readonly health: StoreHealth;
   readonly opening: Opening;
   readonly requests: StoreRequests;
@@ -63,10 +65,14 @@ export class CoreContext {
     readonly runtime: Runtime,
     logger: LockLogger,
     readonly group: ServiceGroup,
+    service = '',
   ) {
     this.logger = harmless(logger);
     this.shown = showKeyWith(settings.redactKey, this.logger.warn);
     this.events = new LockEventHub(this.logger);
+    this.telemetry = new Telemetry(service, this.shown);
+    this.events.on('store-down', ({ cause }) => this.telemetry.storeDown(cause));
+    this.events.on('store-up', ({ downMs }) => this.telemetry.storeUp(downMs));
     this.instanceId = runtime.newId();
     this.outages = new Outages(runtime, this.instanceId);
     this.portions = new Portions(runtime);

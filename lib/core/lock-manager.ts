@@ -4,11 +4,11 @@ import { InFlight } from './in-flight.js';
 import { kindOf, type LockKind } from './kinds/kinds.js';
 import type { PermitState } from './seam/reply.js';
 import { CoreContext } from './core-context.js';
-import { heldLocks, type HeldLock } from './held-locks.js';
+import { heldLocks, type HeldLock, type LockUsage, type OneOfSeveral } from './held-locks.js';
 import { listPage, type ListOptions, type LockList } from './listing.js';
 import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
-import { currentSection, Section, runInSection } from './nesting/section.js';
+import { currentSection, Section } from './nesting/section.js';
 import type { InspectedKey } from './holders/holders.js';
 import { inspectKey, permitsOf, stateOf } from './inspecting.js';
 import { forceUnlock } from './lease/force-unlock.js';
@@ -30,6 +30,7 @@ import { systemRuntime, type Runtime } from './runtime.js';
 import type { ShowKey } from './shown-key.js';
 import { ServiceGroup } from './service-group.js';
 import { Starting } from './starting.js';
+import { acquisitions } from './telemetry.js';
 import { Shutdown } from './shutdown.js';
 
 /** Function that runs while the lock is held. */
@@ -37,28 +38,6 @@ export type LockSection<T> = (lease: Lease) => T | PromiseLike<T>;
 
 /** Whether a section ran, and its result. */
 export type Attempt<T> = { readonly ran: true; readonly value: T } | { readonly ran: false };
-
-/** Lease of one service, for a call that acquires locks of several services. */
-export interface OneOfSeveral {
-  readonly lease: Lease;
-  /**
-   * Called when the locks of the other services are held, too. Starts its fixed lease and its minimum time, and emits
-   * `acquired`.
-   */
-  readonly allHeld: () => Promise<void>;
-}
-
-/** Counters for leak checks. All are zero when the service holds nothing and no caller waits. */
-export interface LockUsage {
-  /** Number of callers that have a lease (including nested ones), or wait for a lock, a semaphore or a latch. */
-  readonly leases: number;
-  /** Number of keys that callers hold or wait for, including semaphores and latches. */
-  readonly keys: number;
-  /** Number of locks and permits that are held in the store, as `held()` lists them. */
-  readonly holds: number;
-  /** Number of pending releases: holds without an owner that are being released in the background. */
-  readonly undoing: number;
-}
 
 /** Acquires, renews and ends leases, for one service instance on one store. It knows neither Nest nor Redis. */
 export class LockManager implements LeaseHost {
@@ -75,8 +54,9 @@ export class LockManager implements LeaseHost {
     logger: LockLogger,
     private readonly runtime: Runtime = systemRuntime(),
     group = new ServiceGroup(),
+    service = '',
   ) {
-    this.core = new CoreContext(store, settings, runtime, logger, group);
+    this.core = new CoreContext(store, settings, runtime, logger, group, service);
     this.core.requests.checkKind('exclusive');
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
@@ -117,6 +97,11 @@ export class LockManager implements LeaseHost {
 
   /** @param forCaller whether the caller gets the error, and so the holder in it */
   acquire(keys: readonly KeyOfCall[], call: LockCall, forCaller = call.showsHolder): Promise<Lease> {
+    if (!acquisitions.hasSubscribers) return this.acquireNow(keys, call, forCaller);
+    return this.core.telemetry.acquire(keys, call, () => this.acquireNow(keys, call, forCaller));
+  }
+
+  private acquireNow(keys: readonly KeyOfCall[], call: LockCall, forCaller: boolean): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
     const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt);
@@ -135,19 +120,32 @@ export class LockManager implements LeaseHost {
   async acquireOneOfSeveral(key: string, call: LockCall, isOnlyLock: boolean): Promise<OneOfSeveral> {
     const startedAt = this.runtime.now();
     const leaseMeanwhile = isOnlyLock ? call.leaseMs : undefined;
+    const acquire = (): Promise<Lease> => this.acquireOne(key, call, startedAt, leaseMeanwhile);
+    const traced = acquisitions.hasSubscribers
+      ? this.core.telemetry.acquire([key], call, acquire)
+      : acquire();
+    const lease = await traced;
+    const allHeld = async (): Promise<void> => {
+      try {
+        await this.core.awaited(this.acquisition.allHeld(lease.parts, call, leaseMeanwhile));
+      } catch (error) {
+        throw withLabel(error, call.label);
+      }
+      this.releasing.acquired(lease.parts, startedAt);
+    };
+    return { lease, allHeld };
+  }
+
+  private async acquireOne(
+    key: string,
+    call: LockCall,
+    startedAt: number,
+    leaseMeanwhile: number | undefined,
+  ): Promise<Lease> {
     this.inFlight.begin();
     try {
       const taking = this.acquisition.takeOneOfSeveral(key, startedAt, call, leaseMeanwhile);
-      const parts = await this.core.awaited(taking);
-      const allHeld = async (): Promise<void> => {
-        try {
-          await this.core.awaited(this.acquisition.allHeld(parts, call, leaseMeanwhile));
-        } catch (error) {
-          throw withLabel(error, call.label);
-        }
-        this.releasing.acquired(parts, startedAt);
-      };
-      return { lease: new Lease(this, parts), allHeld };
+      return new Lease(this, await this.core.awaited(taking));
     } catch (error) {
       return this.refused(error, [key], startedAt, call, true);
     }
@@ -213,7 +211,7 @@ export class LockManager implements LeaseHost {
   async runSection<T>(lease: Lease, section: LockSection<T>): Promise<T> {
     const open = this.openSection(lease, currentSection());
     try {
-      return await runInSection(open, section, lease);
+      return await this.core.telemetry.inSection(open, section, lease);
     } finally {
       if (!open.close()) await open.emptied();
     }
@@ -235,7 +233,7 @@ export class LockManager implements LeaseHost {
     try {
       // The lease may end before its section begins, because this process was paused.
       lease.mustBeHeld('run');
-      result = await runInSection(open, section, lease);
+      result = await this.core.telemetry.inSection(open, section, lease);
     } finally {
       if (!open.close()) await open.emptied();
       const ended = this.end(lease);

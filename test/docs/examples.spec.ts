@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import * as diagnosticsChannel from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
 import * as common from '@nestjs/common';
 import { type INestApplication, type Type } from '@nestjs/common';
@@ -62,6 +63,7 @@ describe('the examples of the documentation', () => {
   };
 
   const modules: Record<string, unknown> = {
+    'node:diagnostics_channel': diagnosticsChannel,
     '@nestjs/common': common,
     '@nestjs/core': { ...core, NestFactory },
     '@nestjs/schedule': schedule,
@@ -209,6 +211,19 @@ describe('the examples of the documentation', () => {
     await second.service.nightlyReport();
     expect(names()).toEqual(['report']);
     expect(await first.locks.inspect('ShopService.nightlyReport')).toMatchObject({ holders: [{ count: 1 }] });
+  });
+
+  it('countLocks() counts waits and holds with few labels', async () => {
+    const counted: unknown[] = [];
+    const count = (name: string, labels: object): void => void counted.push({ name, ...labels });
+    onPage<(metrics: world.Metrics) => void>('docs/operations/telemetry.md', 'countLocks')({ count });
+    const { service } = await shopInstance();
+    await service.order({ sku: 'tea', pieces: 1 });
+    const of = { label: 'sku:<<dto.sku>>', kind: 'exclusive' };
+    expect(counted).toMatchObject([
+      { name: 'lock_wait_ms', ...of, outcome: 'acquired' },
+      { name: 'lock_hold_ms', ...of, outcome: 'released' },
+    ]);
   });
 
   it('rebuildIndex() does not wait for the one that is running', async () => {

@@ -94,7 +94,7 @@ describe('the documentation', () => {
     ['lib/core/listing.ts', 'LockList', 'docs/guide/lock-service.md'],
     ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
     ['lib/core/lease/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
-    ['lib/core/lock-manager.ts', 'LockUsage', 'docs/guide/lock-service.md'],
+    ['lib/core/held-locks.ts', 'LockUsage', 'docs/guide/lock-service.md'],
     ['lib/core/objects/semaphore.ts', 'Semaphore', 'docs/locks/semaphore.md'],
     ['lib/core/objects/count-down-latch.ts', 'CountDownLatch', 'docs/locks/countdown-latch.md'],
     ['lib/core/settings/object-call.ts', 'WaitOptions', 'docs/locks/semaphore.md'],

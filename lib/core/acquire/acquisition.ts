@@ -104,17 +104,17 @@ export class Acquisition implements HoldTerms {
 
   /** All keys that a call wants together are taken: its fixed lease and its minimum time begin. */
   async allHeld(
-    parts: LeasePart[],
+    parts: readonly LeasePart[],
     call: LockCall,
     leaseMeanwhile: number | undefined,
-  ): Promise<LeasePart[]> {
+  ): Promise<readonly LeasePart[]> {
     if (leaseMeanwhile !== call.leaseMs) await this.several.fixLeases(parts, call.leaseMs!);
     this.several.throwIfLost(parts);
     return this.complete(parts, call);
   }
 
   /** All is taken: the minimum time begins. */
-  private complete(parts: LeasePart[], { holdAtLeastMs }: LockCall): LeasePart[] {
+  private complete(parts: readonly LeasePart[], { holdAtLeastMs }: LockCall): readonly LeasePart[] {
     if (holdAtLeastMs === 0) return parts;
     const until = this.core.runtime.now() + holdAtLeastMs;
     for (const { hold } of parts) hold.keepAtLeastUntil(until);
@@ -127,7 +127,7 @@ export class Acquisition implements HoldTerms {
     wait: WaitOfAll,
     call: LockCall,
     refused: Refused,
-  ): Promise<LeasePart[]> {
+  ): Promise<readonly LeasePart[]> {
     const parts: LeasePart[] = [];
     let current: string | undefined;
     try {

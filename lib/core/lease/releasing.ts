@@ -107,7 +107,7 @@ export class Releasing {
    * at once.
    */
   acquired(parts: readonly LeasePart[], startedAt: number): void {
-    const { events, runtime, shown } = this.core;
+    const { events, runtime, shown, telemetry } = this.core;
     for (const part of parts) {
       const { key, hold, entry, label } = part;
       if (entry) continue;
@@ -117,6 +117,7 @@ export class Releasing {
         waitedMs: Math.round(runtime.now() - startedAt),
         fencingToken: hold.token,
       }));
+      telemetry.holdBegan(hold, part);
       if (hold.state === 'lost') this.reportLost(hold);
     }
   }
@@ -130,6 +131,7 @@ export class Releasing {
       ...{ key: shown(hold.key), kind: hold.claim.kind, label },
       ...{ heldMs, confirmed },
     }));
+    this.core.telemetry.holdEnded(hold, part, heldMs, undefined);
   }
 
   private announceLost(hold: Hold): void {
@@ -144,9 +146,11 @@ export class Releasing {
   private reportLost(hold: Hold): void {
     const { key, claim, lossReason: reason = 'refused' } = hold;
     const heldMs = this.heldMs(hold);
-    const { events, shown } = this.core;
-    for (const { label } of hold.reported.endAll()) {
+    const { events, shown, telemetry } = this.core;
+    for (const lease of hold.reported.endAll()) {
+      const { label } = lease;
       events.emit('lost', () => ({ key: shown(key), kind: claim.kind, label, heldMs, reason }));
+      telemetry.holdEnded(hold, lease, heldMs, reason);
     }
   }
 
