@@ -159,6 +159,21 @@ describe('the label of a call', () => {
     ]);
   });
 
+  it('is the label of the next holder, also while that still waits for another key', async () => {
+    const [first, other] = [await locks.acquire('a', { label: 'first' }), await locks.acquire('b')];
+    const next = locks.acquire('a', { label: 'next', waitMs: 1_000 });
+    const second = locks.acquire(['a', 'b'], { label: 'second', waitMs: 1_000 });
+    await first.release();
+    const lease = await next;
+    const { owner } = lease;
+    await lease.release();
+    expect(locks.held().map(({ key, label }) => `${key} ${label}`)).toEqual(['b acquire', 'a second']);
+    await other.release();
+    const last = await second;
+    expect(last.ownerOf('a')).toBe(owner);
+    await last.release();
+  });
+
   it('is that of each reader that shares a hold, also when the hold is lost', async () => {
     const events = recorded();
     const [one, two, three] = await Promise.all(
