@@ -6,10 +6,12 @@ import { nameOf } from '../sql/names.js';
 import { raw, sql } from '../sql/sql.js';
 import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
+import { IS_NOTE } from '../sql/sql-notes.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnections, checkRights, checkTable, migrateTable } from './mysql-checks.js';
 import { MysqlBell } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
+import { MysqlNotes } from './mysql-notes.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
 import {
@@ -49,6 +51,7 @@ export class MysqlDialect implements SqlDialect {
   readonly poll = POLL;
   readonly exclusive: MysqlExclusive;
   readonly permit: MysqlPermit;
+  readonly notes: MysqlNotes;
   private readonly names: MysqlNames;
   private readonly bell: MysqlBell | undefined;
   private readonly primary: Primary = { epoch: 0 };
@@ -66,6 +69,7 @@ export class MysqlDialect implements SqlDialect {
     this.bell = pooled ? undefined : new MysqlBell(this.names, { runtime, connect: () => this.connect() });
     this.exclusive = new MysqlExclusive(this.names, this.bell);
     this.permit = new MysqlPermit(this.names);
+    this.notes = new MysqlNotes(this.names);
   }
 
   async connect(): Promise<SqlSession> {
@@ -210,7 +214,7 @@ COMMIT`,
   /** Deletes by name: one statement that deletes a range would meet locks in another order than theirs. */
   async sweep(run: RunStatement): Promise<number> {
     const { table } = this.names;
-    const old = sql`until < ${NOW} - ${SWEPT_AFTER_US} AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
+    const old = sql`until < ${NOW} - CASE WHEN ${IS_NOTE} THEN 0 ELSE ${SWEPT_AFTER_US} END AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
     const rows = await run({
       sql: sql`SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS}`,
       read: (reply) => rowsOf<{ name: Buffer; member: Buffer }>(reply),

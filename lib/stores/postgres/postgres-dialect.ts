@@ -7,11 +7,13 @@ import { nameOf } from '../sql/names.js';
 import { raw, sql } from '../sql/sql.js';
 import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
+import { IS_NOTE } from '../sql/sql-notes.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnection, checkTable, migrateTable, type TablePlace } from './postgres-checks.js';
 import { PostgresExclusive } from './postgres-exclusive.js';
 import { PostgresListener } from './postgres-listener.js';
 import { quoted } from './postgres-migration.js';
+import { PostgresNotes } from './postgres-notes.js';
 import { PostgresPermit } from './postgres-permit.js';
 import { PostgresSession } from './postgres-session.js';
 import {
@@ -56,6 +58,7 @@ export class PostgresDialect implements SqlDialect {
   readonly poll = POLL;
   readonly exclusive: PostgresExclusive;
   readonly permit: PostgresPermit;
+  readonly notes: PostgresNotes;
   private readonly names: PostgresNames;
   private readonly listener: PostgresListener | undefined;
   private host: StoreHost | undefined;
@@ -82,6 +85,7 @@ export class PostgresDialect implements SqlDialect {
       });
     this.exclusive = new PostgresExclusive(this.names, this.listener);
     this.permit = new PostgresPermit(this.names, this.listener);
+    this.notes = new PostgresNotes(this.names, this.listener);
   }
 
   connect(): Promise<PostgresSession> {
@@ -179,7 +183,7 @@ SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.
 
   sweep(run: RunStatement): Promise<number> {
     const { table } = this.names;
-    const old = sql`until < ${NOW} - ${SWEPT_AFTER_US} AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
+    const old = sql`until < ${NOW} - CASE WHEN ${IS_NOTE} THEN 0 ELSE ${SWEPT_AFTER_US} END AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
     return run({
       sql: sql`WITH swept AS (DELETE FROM ${table} WHERE (name, member) IN (
 SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1) SELECT count(*) AS count FROM swept`,

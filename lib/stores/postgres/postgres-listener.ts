@@ -1,5 +1,6 @@
 import type { Runtime } from '../../core/runtime.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { OWN_PREFIX } from '../key-rule.js';
 import { raw, type Sql } from '../sql/sql.js';
 import type { PostgresSession } from './postgres-session.js';
 import { nameTextOf, rowsOf } from './postgres-terms.js';
@@ -7,6 +8,17 @@ import { nameTextOf, rowsOf } from './postgres-terms.js';
 /** Pauses before the next attempt to listen, in ms: the first one, and the longest. */
 const RETRY_MS = 1_000;
 const MAX_RETRY_MS = 30_000;
+
+/** Ends the name in a message. No name of a note has it. */
+const NAME_END = ' ';
+
+/** Returns the payload of a message to the process that listens on the row of a note. */
+export const noteMessage = (row: string, text: string): string => `${row}${NAME_END}${text}`;
+
+/** Listens to releases of a key, or to messages. */
+export interface NotificationListener extends WatchListener {
+  message?(text: string): void;
+}
 
 interface ListenerHost {
   readonly runtime: Runtime;
@@ -21,11 +33,11 @@ interface ListenerHost {
 }
 
 /**
- * Hears of releases, on a connection of its own that is opened with the first waiter. Notifications are live once one to
+ * Hears of releases and of messages, on a connection of its own that is opened with the first listener. Notifications are live once one to
  * itself has arrived: a pooler accepts LISTEN and passes nothing on. Meanwhile the core polls more often.
  */
 export class PostgresListener {
-  private readonly watched = new Map<string, Set<WatchListener>>();
+  private readonly watched = new Map<string, Set<NotificationListener>>();
   private session: PostgresSession | undefined;
   private isLive = false;
   /** Whether a connection is open, being opened, or will be after a pause. */
@@ -37,7 +49,8 @@ export class PostgresListener {
 
   constructor(private readonly host: ListenerHost) {}
 
-  watch(finalKey: string, listener: WatchListener): Watch {
+  /** @param finalKey a key, or the row of a note */
+  watch(finalKey: string, listener: NotificationListener): Watch {
     const { watched } = this;
     const name = nameTextOf(finalKey);
     const listeners = watched.get(name) ?? new Set();
@@ -109,9 +122,17 @@ export class PostgresListener {
     this.isLive = true;
     this.hasWarned = false;
     this.retryMs = RETRY_MS;
-    session.onNotification = (name) => this.wake(this.watched.get(name) ?? []);
+    session.onNotification = (payload) => this.heard(payload);
     session.onEnd = () => this.ended(session);
     if (session.isOver) this.ended(session);
+  }
+
+  /** No key begins as the row of a note does, so a message is no release. */
+  private heard(payload: string): void {
+    if (!payload.startsWith(OWN_PREFIX)) return this.wake(this.watched.get(payload) ?? []);
+    const end = payload.indexOf(NAME_END);
+    for (const listener of this.watched.get(payload.slice(0, end)) ?? [])
+      listener.message?.(payload.slice(end + NAME_END.length));
   }
 
   private ended(session: PostgresSession): void {

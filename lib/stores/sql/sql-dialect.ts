@@ -43,6 +43,24 @@ export interface KindStatements<C extends Claim> {
   released?(): void;
 }
 
+/** Messages between processes. */
+export interface NoteMessages {
+  /** See `ProcessNotes.listen`. */
+  listen(row: string, listener: (text: string) => void): () => void;
+  /** Undefined for a text that is too long. */
+  send(row: string, text: string): Statement<void> | undefined;
+}
+
+/** Statements for notes of processes, by the name of their row. */
+export interface NoteStatements {
+  /** Undefined where no message can be received. */
+  readonly messages?: NoteMessages | undefined;
+  write(row: string, text: string, ttlMs: number): Statement<void>;
+  /** Returns the texts by the name of their row. */
+  read(rows: readonly string[]): Statement<ReadonlyMap<string, string>>;
+  remove(row: string): Statement<void>;
+}
+
 /** What a store on a database needs of that database. */
 export interface SqlDialect {
   /** Name for messages. */
@@ -50,6 +68,7 @@ export interface SqlDialect {
   readonly poll: PollTraits;
   readonly exclusive: KindStatements<ExclusiveClaim>;
   readonly permit: KindStatements<PermitClaim>;
+  readonly notes: NoteStatements;
   inspect(finalKey: string): Statement<KeyState | null>;
   /** Returns the first `count` keys from this name on, in the order of their bytes. */
   keysFrom(name: string, count: number): Statement<readonly KeyRow[]>;
@@ -57,7 +76,7 @@ export interface SqlDialect {
   forceUnlock(finalKey: string): Statement<boolean>;
   /** Removes this process from the wait queue of a key. */
   leave(finalKey: string): Statement<void>;
-  /** Deletes rows that no lock needs any more. Resolves with how many. */
+  /** Deletes rows that no lock needs any more, and expired notes. Resolves with how many. */
   sweep(run: RunStatement): Promise<number>;
   ping(): Statement<void>;
   /** Opens a connection. Rejects with a `SqlFailure`. */

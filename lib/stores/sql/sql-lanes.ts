@@ -30,7 +30,7 @@ export class SqlLanes {
     return this.lanes[this.laneOf(finalKey)]!.run(statement);
   }
 
-  /** Sends a statement that changes nothing, beside all others. */
+  /** Sends a statement that changes no hold, beside all others. */
   look<T>(statement: Statement<T>): Promise<T> {
     return this.looking.run(statement);
   }

@@ -9,6 +9,7 @@ import { checkSqlKey } from './names.js';
 import type { SqlDialect } from './sql-dialect.js';
 import { SqlKind } from './sql-kind.js';
 import { SqlLanes } from './sql-lanes.js';
+import { SqlNotes } from './sql-notes.js';
 import { Sweeper } from './sweeper.js';
 
 /** Options of a store on a database that all databases have in common, with their defaults. */
@@ -25,6 +26,7 @@ export class SqlStore implements LockStore {
   readonly name: string;
   readonly commandTimeoutMs: number;
   readonly kinds: { readonly exclusive: SqlKind<'exclusive'>; readonly permit: SqlKind<'permit'> };
+  readonly processes: SqlNotes;
   private readonly lanes: SqlLanes;
   private readonly sweeper: Sweeper;
 
@@ -41,6 +43,7 @@ export class SqlStore implements LockStore {
       exclusive: new SqlKind(runtime, this.lanes, dialect, dialect.exclusive),
       permit: new SqlKind(runtime, this.lanes, dialect, dialect.permit),
     };
+    this.processes = new SqlNotes((statement) => this.lanes.look(statement), dialect.notes);
   }
 
   /**

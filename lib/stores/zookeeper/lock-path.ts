@@ -45,6 +45,9 @@ export const ancestorsOf = (path: string): readonly string[] => {
   return segments.map((_, i) => `/${segments.slice(0, i + 1).join('/')}`);
 };
 
+/** Name of the node that contains the notes of processes. It is the encoding of no key. */
+const NOTES = '%nest-redis-lock';
+
 /** Where the locks of keys are. */
 export class LockPaths {
   /** @param base path of the node that contains the locks, `/` for the root */
@@ -62,6 +65,15 @@ export class LockPaths {
   /** Absolute path of the node that contains the locks. */
   get basePath(): string {
     return this.absolute(this.base);
+  }
+
+  /**
+   * Path of the node that contains the notes of processes. A path of the option may be {@link basePath}, or above it; so
+   * the notes are in no node of that.
+   */
+  get notesPath(): string {
+    const { basePath, chroot } = this;
+    return `${this.mayNest ? chroot : basePath === '/' ? '' : basePath}/${NOTES}`;
   }
 
   /** @throws {LockKeyError} for a key that has no path */

@@ -46,19 +46,20 @@ const nothing = (): void => undefined;
 const NO_DATA = Buffer.alloc(0);
 
 /**
- * Creates a node without data. Resolves with its path, which has a number at its end for a sequential one, and with the
+ * Creates a node. Resolves with its path, which has a number at its end for a sequential one, and with the
  * number of the change that created it. That grows with each change of the ensemble.
  */
 export const create = (
   path: string,
   flags: number,
   acls: readonly Acl[],
+  data: Buffer = NO_DATA,
 ): ZkRequest<{ path: string; created: bigint }> => ({
   op: flags === CONTAINER ? OP.createContainer : OP.create,
   write: (to) =>
     void to
       .text(path)
-      .bytes(NO_DATA)
+      .bytes(data)
       .list(acls, ({ rights, scheme, id }) => to.int(rights).text(scheme).text(id))
       .int(flags),
   // It begins what the server says about the node.

@@ -24,6 +24,7 @@ import { CODE, hasCode } from './zk-failure.js';
 import { ZkSession } from './zk-session.js';
 import { checkZookeeper } from './zookeeper-checks.js';
 import { ZookeeperKind } from './zookeeper-kind.js';
+import { ZookeeperNotes } from './zookeeper-notes.js';
 import { ZookeeperPermits } from './zookeeper-permits.js';
 import { dialerOf, parseConnect, resolveAuth, resolveBasePath, resolveTls } from './zookeeper-options.js';
 
@@ -89,6 +90,7 @@ export class ZooKeeperStore implements LockStore {
     readonly read: ZookeeperKind;
     readonly write: ZookeeperKind;
   };
+  readonly processes: ZookeeperNotes;
   private readonly session: ZkSession;
   private readonly paths: LockPaths;
   private readonly order = new PathOrder();
@@ -144,7 +146,8 @@ export class ZooKeeperStore implements LockStore {
       parents: this.parents,
       gaveToken: (token) => this.gaveToken(token),
     });
-    const { locks } = this;
+    const { locks, parents } = this;
+    this.processes = new ZookeeperNotes({ ...{ runtime, session, acls, parents }, folder: paths.notesPath });
     const kind = { session, paths, order, places, locks };
     this.kinds = {
       exclusive: new ZookeeperKind('exclusive', kind),
@@ -255,6 +258,7 @@ export class ZooKeeperStore implements LockStore {
   }
 
   close(): Promise<void> {
+    this.processes.close();
     return this.session.close({ keepsNodes: this.places.holdLocks });
   }
 

@@ -14,6 +14,13 @@ export class SimDialect implements SqlDialect {
   readonly poll;
   readonly exclusive: SimExclusive;
   readonly permit: SimPermit;
+  /** The simulated apps have `holderInfo: false`: notes decide nothing about locks. */
+  readonly notes = {
+    write: () => statement('other', () => undefined),
+    read: () => statement('other', () => new Map<string, string>()),
+    remove: () => statement('other', () => undefined),
+  };
+
 
   constructor(
     private readonly host: KindHost,

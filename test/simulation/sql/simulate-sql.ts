@@ -150,7 +150,7 @@ const machineOf = (
     lanes: plan.lanes,
     migratesOnStart: false,
   });
-  const settings = { ...DEFAULT_SETTINGS, keyPrefix: '', watchdogMs, shutdownGraceMs: 0 };
+  const settings = { ...DEFAULT_SETTINGS, keyPrefix: '', watchdogMs, shutdownGraceMs: 0, holderInfo: false };
   const log = { log: () => undefined, warn: () => undefined };
   return { process, link, manager: new parts.LockManager(store, settings, log, process) };
 };

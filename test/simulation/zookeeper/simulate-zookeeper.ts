@@ -120,6 +120,8 @@ const machineOf = (
   });
   const settings = {
     ...DEFAULT_SETTINGS,
+    // Notes decide nothing about locks, and the simulated servers set no data.
+    holderInfo: false,
     ...{ keyPrefix: '', watchdogMs: sessionMs, shutdownGraceMs: 0 },
   };
   const log = { log: () => undefined, warn: () => undefined };
