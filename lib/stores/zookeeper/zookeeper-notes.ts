@@ -38,9 +38,11 @@ export class ZookeeperNotes implements ProcessNotes {
     if (data.length > MAX_BYTES)
       throw new ZkFailure('the text is too long for a node', 'not-executed', { claimOnly: true });
     this.forget(name);
-    const expire = (): void => void this.remove(name).catch(nothing);
-    if (!session.isClosed) this.timers.set(name, runtime.setTimer(expire, ttlMs, true));
     await this.put(this.pathOf(name), data).catch((failure: unknown) => this.lacksRight(failure));
+    if (session.isClosed) return;
+    this.forget(name);
+    const expire = (): void => void this.remove(name).catch(nothing);
+    this.timers.set(name, runtime.setTimer(expire, ttlMs, true));
     for (const inbox of this.inboxes) inbox.open();
   }
 

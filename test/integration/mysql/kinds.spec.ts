@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from 'nest-redis-lock';
 import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
+import { until } from '../../support/async.js';
 import { MysqlLab, newKey, NOW } from '../../support/mysql/mysql-lab.js';
 
 const DAY_US = 86_400_000_000;
@@ -93,6 +95,17 @@ INSERT INTO nest_lock (name, member, kind, owner, until) VALUES ('dead', 'o', 'p
       'young fence',
     ]);
     expect(await lab.query("SELECT name FROM nest_lock WHERE member <> ''")).toHaveLength(1);
+  });
+
+  it('deletes notes of processes whose time is over, and no other', async () => {
+    const { processes } = lab.store();
+    const [over, living] = [randomUUID(), randomUUID()];
+    await processes.write(over, 'text', 1);
+    await processes.write(living, 'text', 60_000);
+    await until(async () => (await processes.read([over]))[0] === undefined, { what: 'it is over' });
+    expect(await sweep()).toBe(1);
+    expect(await lab.query("SELECT queue FROM nest_lock WHERE member = 'note'")).toHaveLength(1);
+    expect(await processes.read([over, living])).toEqual([undefined, 'text']);
   });
 
   it('beside other sweeps and locks makes no deadlock, and takes no lock away', async () => {

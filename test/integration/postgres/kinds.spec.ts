@@ -1,8 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from 'nest-redis-lock';
 import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
-import { within } from '../../support/async.js';
+import { until, within } from '../../support/async.js';
 import { PostgresLab, newKey, NOW } from '../../support/postgres/postgres-lab.js';
 
 const DAY_US = 86_400_000_000;
@@ -127,6 +128,17 @@ INSERT INTO nest_lock (name, member, kind, owner, until) VALUES ('dead', 'o', 'p
     await using _acquiring = await lab.foreignTransaction('busy');
     expect(await within(5_000, sweep(), 'the sweep')).toBe(1);
     expect(await lab.query('SELECT name FROM nest_lock')).toEqual([{ name: 'lock:busy' }]);
+  });
+
+  it('deletes notes of processes whose time is over, and no other', async () => {
+    const { processes } = lab.store();
+    const [over, living] = [randomUUID(), randomUUID()];
+    await processes.write(over, 'text', 1);
+    await processes.write(living, 'text', 60_000);
+    await until(async () => (await processes.read([over]))[0] === undefined, { what: 'it is over' });
+    expect(await sweep()).toBe(1);
+    expect(await lab.query("SELECT queue FROM nest_lock WHERE member = 'note'")).toHaveLength(1);
+    expect(await processes.read([over, living])).toEqual([undefined, 'text']);
   });
 
   it('beside other sweeps and locks makes no deadlock, and takes no lock away', async () => {
