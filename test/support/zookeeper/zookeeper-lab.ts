@@ -185,9 +185,12 @@ export class ZooKeeperLab implements AsyncDisposable {
         what: 'the service keeps nothing',
       });
     }
-    const ephemerals = async (): Promise<number> =>
-      Number(/zk_ephemerals_count\s+(\d+)/.exec(await this.server.command('mntr'))![1]);
-    await until(async () => (await ephemerals()) === 0, { what: 'no node of a lock is left' });
+    // Notes of processes stay until their session ends.
+    const ephemerals = async (): Promise<readonly string[]> =>
+      [...(await this.server.command('dump')).matchAll(/^\t(\/.*)$/gm)]
+        .map(([, path]) => path!)
+        .filter((path) => !path.includes('/%nest-redis-lock/'));
+    await until(async () => (await ephemerals()).length === 0, { what: 'no node of a lock is left' });
   }
 
   /** Ends `one` with the test. */
