@@ -17,7 +17,9 @@ const ELECTIONS = { 'zookeeper.fastleader.maxNotificationInterval': 1_000 };
 
 /** The lines of `dump` with a session, and with a node that ends with one. */
 const SESSION = /^\t0x[\da-f]+$/gm;
-const NODE = /^\t\/locks\/(.+)\/([^/\n]+)$/gm;
+const NODE = /^\t\/locks\/(?!%nest-redis-lock\/)(.+)\/([^/\n]+)$/gm;
+/** Sessions that watch one path, in the reply to `wchp`. Notes of processes are no part of a lock. */
+const WATCHED = /^\/(?!.*%nest-redis-lock\/).*\n((?:\t.*\n)*)/gm;
 
 /** Three ZooKeeper servers and the network between them, as faults know them. */
 export class Ensemble implements KeptHolds, AsyncDisposable {
@@ -97,8 +99,11 @@ export class Ensemble implements KeptHolds, AsyncDisposable {
   }
 
   async watches(): Promise<number> {
-    const replies = await Promise.all(this.servers.map((server) => server.command('wchs')));
-    return replies.reduce((sum, reply) => sum + Number(/^Total watches:(\d+)/m.exec(reply)?.[1]), 0);
+    const replies = await Promise.all(this.servers.map((server) => server.command('wchp')));
+    const watchers = replies.flatMap((reply) =>
+      [...reply.matchAll(WATCHED)].map(([, sessions]) => sessions!),
+    );
+    return watchers.reduce((sum, sessions) => sum + sessions.split('\n').length - 1, 0);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
