@@ -6,6 +6,11 @@ export type {
 } from './redis-lock.options.js';
 export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
 export { LockService, type LockKeys } from './lock.service.js';
+export {
+  createLockService,
+  type LockServiceOptions,
+  type StandaloneLockService,
+} from './create-lock-service.js';
 export type { Permits } from './permits.js';
 export { withLocks, type LockOfService, type MultiSection } from './multi-lock/with-locks.js';
 export type { MultiLease, PartOfLease } from './multi-lock/multi-lease.js';

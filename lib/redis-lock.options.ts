@@ -103,6 +103,24 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   context: true,
 };
 
+/** Place where the options of a service are given, for messages. */
+export interface OptionsPlace {
+  readonly owner: string;
+  readonly call: string;
+  readonly names: Readonly<Record<string, true>>;
+}
+
+const IN_MODULE: OptionsPlace = { owner: 'RedisLockModule', call: 'forRoot', names: MODULE_NAMES };
+
+const { interceptor: _ofHandlers, context: _ofTemplates, ...SERVICE_NAMES } = MODULE_NAMES;
+
+/** Options of a service without Nest: it has neither handlers nor key templates. */
+export const WITHOUT_NEST: OptionsPlace = {
+  owner: 'createLockService',
+  call: 'createLockService',
+  names: SERVICE_NAMES,
+};
+
 const INTERCEPTOR_NAMES: Names<LockInterceptorOptions> = { takenStatus: true, retryAfterSeconds: true };
 
 const ASYNC_NAMES: Readonly<Record<string, true>> = {
@@ -159,17 +177,24 @@ export const withoutForRoot = (): never => {
  *
  * @throws LockConfigurationError naming the invalid option
  */
-export const resolveOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
+export const resolveOptions = (
+  options: RedisLockModuleOptions,
+  place: OptionsPlace = IN_MODULE,
+): ResolvedOptions => {
+  const { owner, call } = place;
   if (typeof options !== 'object' || options === null || isArray(options)) {
-    throw new LockConfigurationError('RedisLockModule needs options: forRoot({ redis: "redis://…" }).');
+    throw new LockConfigurationError(`${owner} needs options: ${call}({ redis: "redis://…" }).`);
   }
-  return reading('The options of RedisLockModule', () => readOptions(options));
+  return reading(`The options of ${owner}`, () => readOptions(options, place));
 };
 
-const readOptions = (options: RedisLockModuleOptions): ResolvedOptions => {
-  checkNames(options, 'RedisLockModule', MODULE_NAMES);
+const readOptions = (
+  options: RedisLockModuleOptions,
+  { owner, call, names }: OptionsPlace,
+): ResolvedOptions => {
+  checkNames(options, owner, names);
   const { redis, store, context, replicas, shardedPubSub } = options;
-  const delayAfterRestartMs = checkStoreOptions(options);
+  const delayAfterRestartMs = checkStoreOptions(options, call);
   if (context !== undefined && typeof context !== 'function') {
     invalidOption('context', 'a function that returns an object', context);
   }

@@ -14,8 +14,12 @@ interface StoreOptions {
   readonly fencing?: unknown;
 }
 
-/** Checks the options that choose the store. Returns `delayAfterRestartMs`. */
-export const checkStoreOptions = (options: StoreOptions): number | undefined => {
+/**
+ * Checks the options that choose the store. Returns `delayAfterRestartMs`.
+ *
+ * @param call function that takes the options, for messages
+ */
+export const checkStoreOptions = (options: StoreOptions, call: string): number | undefined => {
   const { redis, store, replicas, shardedPubSub } = options;
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
@@ -23,7 +27,7 @@ export const checkStoreOptions = (options: StoreOptions): number | undefined => 
     );
   }
   if (redis === undefined && store === undefined) {
-    throw new LockConfigurationError('Neither redis nor store is given: forRoot({ redis: "redis://…" }).');
+    throw new LockConfigurationError(`Neither redis nor store is given: ${call}({ redis: "redis://…" }).`);
   }
   if (store !== undefined) checkStore(store);
   if (store !== undefined && replicas !== undefined) {

@@ -226,6 +226,15 @@ describe('the examples of the documentation', () => {
     ]);
   });
 
+  it('rebuild() of the page without Nest runs once at a time, and leaves no lock', async () => {
+    const rebuild = onPage<() => Promise<string>>('docs/guide/without-nest.md', 'rebuild');
+    let elsewhere = '';
+    world.during.set('rebuildIndex', async () => (elsewhere = await rebuild()));
+    expect([await rebuild(), elsewhere]).toEqual(['done', 'running elsewhere']);
+    world.during.clear();
+    expect(await rebuild()).toBe('done');
+  });
+
   it('rebuildIndex() does not wait for the one that is running', async () => {
     const [first, second] = [await deskInstance(), await deskInstance()];
     let elsewhere: string | undefined;

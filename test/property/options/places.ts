@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import {
+  createLockService,
   Limited,
   LockConfigurationError,
   Locked,
@@ -7,12 +8,17 @@ import {
   RedisLockModule,
   withLocks,
   type LockService,
+  type LockServiceOptions,
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { QuorumStore, RedisStore } from 'nest-redis-lock/redis';
 import { bindLocks, createTestingLocks, MemoryStore } from 'nest-redis-lock/testing';
 import type { LockSettings } from '../../../lib/core/settings/lock-settings.js';
-import { resolveOptions, type LockInterceptorOptions } from '../../../lib/redis-lock.options.js';
+import {
+  resolveOptions,
+  WITHOUT_NEST,
+  type LockInterceptorOptions,
+} from '../../../lib/redis-lock.options.js';
 import { createTestingManager } from '../../../lib/testing/testing-locks.js';
 import * as rows from './calls.table.js';
 import type { Locks, Option, Options } from './option.js';
@@ -244,6 +250,13 @@ const start = async (given: Given): Promise<Locks> => {
   return withSettings(resolved.settings, { ...resolved, exports });
 };
 
+/** What a service without Nest makes of its options. */
+const startWithoutNest = async (given: LockServiceOptions): Promise<Locks> => {
+  await (await createLockService(given)).close();
+  const resolved = resolveOptions(given, WITHOUT_NEST);
+  return withSettings(resolved.settings, { ...resolved, exports: [] });
+};
+
 const opened = async (store: { close(): Promise<void> }): Promise<undefined> => {
   await store.close();
 };
@@ -262,6 +275,19 @@ const SETUPS: readonly Place[] = [
     isCopied: true,
     knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs'],
     give: start,
+  },
+  {
+    title: 'createLockService',
+    owner: 'createLockService',
+    options: {
+      ...setup.SETTINGS,
+      store: setup.MODULE.store,
+      commandTimeoutMs: setup.MODULE.commandTimeoutMs,
+    },
+    needs: { store, redis: undefined },
+    whole: 'needed',
+    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs'],
+    give: startWithoutNest,
   },
   {
     title: 'RedisLockModule.forRoot, interceptor',
