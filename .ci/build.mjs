@@ -4,7 +4,16 @@
 //
 // The set-up script calls `buildIfChanged`, which builds only if a source has changed since the last build.
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { exclusively } from './exclusive.mjs';
@@ -23,7 +32,7 @@ const SOURCES = [
   '.ci/rolldown.config.mjs',
 ];
 const RESULTS = [
-  ...['core/core.cjs', 'esm/index.js', 'esm/index.d.ts', 'cjs/index.js', 'cjs/package.json'],
+  ...['core/core.cjs', 'esm/index.js', 'esm/index.d.ts', 'esm/cli.js', 'cjs/index.js', 'cjs/package.json'],
   ...['types/index.d.ts', 'types/package.json', 'sample-app/cli.js'],
 ].map((file) => at('dist', file));
 
@@ -47,7 +56,7 @@ const digestOfSources = () => {
 const FOLDERS = ['lib', 'core', 'esm', 'cjs', 'types'].map((folder) => at('dist', folder));
 const COMMONJS = '{ "type": "commonjs" }\n';
 
-const { exports, peerDependenciesMeta = {} } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
+const { bin, exports, peerDependenciesMeta = {} } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
 const optionalPeers = Object.keys(peerDependenciesMeta).join('|');
 const importOfPeer = new RegExp(`^import .* from '(${optionalPeers})(/[^']*)?';$`, 'gm');
 
@@ -81,6 +90,7 @@ const buildLib = () => {
   for (const folder of FOLDERS) rmSync(folder, { recursive: true, force: true });
   tool('tsc', '-p', 'lib/tsconfig.build.json');
   tool('rolldown', '--config', '.ci/rolldown.config.mjs', '--logLevel', 'warn');
+  for (const command of Object.values(bin)) chmodSync(at(command), 0o755);
   for (const folder of ['cjs', 'types']) {
     mkdirSync(at('dist', folder), { recursive: true });
     writeFileSync(at('dist', folder, 'package.json'), COMMONJS);

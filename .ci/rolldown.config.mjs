@@ -149,4 +149,26 @@ const nest = (format, folder) => ({
   },
 });
 
-export default defineConfig([...['core', ...STORES].map(shared), nest('esm', 'esm'), nest('cjs', 'cjs')]);
+/** The shell command. It imports the entry points of the package, as an app does. */
+const cli = {
+  ...options,
+  input: { cli: join(compiled, 'cli', 'main.js') },
+  plugins: [
+    {
+      name: 'entry-points-are-external',
+      resolveId: (id, importer) => {
+        if (!importer || isAbsolute(id) || id.startsWith('./')) return null;
+        const name = Object.keys(entries).find((one) => entries[one] === targetOf(id, importer));
+        return { id: name ? `./${name}.js` : id, external: true };
+      },
+    },
+  ],
+  output: output('esm', 'esm', 'js'),
+};
+
+export default defineConfig([
+  ...['core', ...STORES].map(shared),
+  nest('esm', 'esm'),
+  nest('cjs', 'cjs'),
+  cli,
+]);

@@ -1,0 +1,45 @@
+import { LockError } from '../index.js';
+import { UsageError } from './arguments.js';
+import { EXIT, type ExitCode } from './commands.js';
+
+/** Credentials before the host of a URL, up to the last @ of the line: a password may contain @. */
+const CREDENTIALS = /([a-z][a-z\d+.-]*:\/\/)\S*@/gi;
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+/** Returns the passwords in addresses, as they stand there and decoded. */
+const secretsIn = (args: readonly string[]): string[] =>
+  args
+    .flatMap((arg) => [/:\/\/[^:]*:(.*)@/.exec(arg)?.[1], /[?&]password=([^&]*)/.exec(arg)?.[1]])
+    .flatMap((secret) => (secret === undefined ? [] : [secret, decoded(secret)]))
+    .filter((secret) => secret.length > 2);
+
+/** Returns text without the passwords of the arguments. */
+export const withoutSecrets = (text: string, args: readonly string[]): string =>
+  secretsIn(args).reduce(
+    (clean, secret) => clean.replaceAll(secret, '***'),
+    text.replace(CREDENTIALS, '$1***@'),
+  );
+
+interface Failure {
+  readonly exitCode: ExitCode;
+  readonly text: string;
+}
+
+/** Returns the text and the exit code of an error. Only an unexpected one shows its stack. */
+export const failureOf = (error: unknown): Failure => {
+  if (error instanceof UsageError)
+    return { exitCode: EXIT.USAGE, text: `${error.message} See nest-redis-lock --help.` };
+  if (!(error instanceof LockError)) {
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    return { exitCode: EXIT.FAILED, text };
+  }
+  const isUsage = error.code === 'LOCK_CONFIGURATION' || error.code === 'LOCK_KEY_INVALID';
+  return { exitCode: isUsage ? EXIT.USAGE : EXIT.FAILED, text: error.message };
+};

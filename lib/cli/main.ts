@@ -1,0 +1,63 @@
+#!/usr/bin/env node
+import { createInterface } from 'node:readline';
+import { Logger } from '@nestjs/common';
+import { createLockService } from '../index.js';
+import { parseInvocation, type Invocation } from './arguments.js';
+import { EXIT, runCommand, type ExitCode, type Terminal } from './commands.js';
+import { failureOf, withoutSecrets } from './failures.js';
+import { HELP } from './help.js';
+import { optionsOf } from './open-store.js';
+
+const args = process.argv.slice(2);
+
+const note = (text: string): void => void process.stderr.write(withoutSecrets(text, args));
+
+/** Resolves with false, too, when the person ends the input or interrupts it. */
+const ask = (question: string): Promise<boolean> =>
+  new Promise((resolve) => {
+    const line = createInterface({ input: process.stdin, output: process.stderr });
+    line.once('close', () => resolve(false));
+    line.question(question, (answer) => {
+      resolve(/^y(es)?$/i.test(answer.trim()));
+      line.close();
+    });
+  });
+
+const terminal: Terminal = {
+  out: (text) => void process.stdout.write(text),
+  note,
+  ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
+};
+
+/** Warnings of the service. They are shown only when the command has worked: its error says the rest. */
+const warnings: string[] = [];
+const warn = (text: unknown): void => void warnings.push(String(text));
+const ignore = (): void => undefined;
+
+const runOn = async (invocation: Invocation): Promise<ExitCode> => {
+  const options = await optionsOf(invocation.address);
+  await using locks = await createLockService({ ...options, keyPrefix: invocation.keyPrefix });
+  return await runCommand(invocation, locks, terminal);
+};
+
+const main = async (): Promise<ExitCode> => {
+  try {
+    const invocation = parseInvocation(args);
+    if (invocation === 'help') {
+      terminal.out(HELP);
+      return EXIT.DONE;
+    }
+    const exitCode = await runOn(invocation);
+    for (const warning of warnings) note(`warning: ${warning}\n`);
+    return exitCode;
+  } catch (error) {
+    const { exitCode, text } = failureOf(error);
+    note(`nest-redis-lock: ${text}\n`);
+    return exitCode;
+  }
+};
+
+// A reader such as `head` may end before the output does.
+process.stdout.on('error', ignore);
+Logger.overrideLogger({ log: ignore, warn, error: warn, fatal: warn });
+void main().then((exitCode) => (process.exitCode = exitCode));

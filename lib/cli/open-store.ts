@@ -1,0 +1,42 @@
+import { LockConfigurationError, type LockServiceOptions } from '../index.js';
+import type { Address } from './arguments.js';
+
+/** Loads an optional package before the store that needs it. */
+const load = async <T>(option: string, name: string, imports: () => Promise<T>): Promise<T> => {
+  try {
+    return await imports();
+  } catch (cause) {
+    throw new LockConfigurationError(
+      `${option} needs the package ${name}, which cannot be loaded: npm install ${name}.`,
+      { cause },
+    );
+  }
+};
+
+/**
+ * Resolves with the options of the service for an address. Connects to nothing.
+ *
+ * @throws LockConfigurationError for an address that cannot be used
+ */
+export const optionsOf = async (address: Address): Promise<LockServiceOptions> => {
+  switch (address.store) {
+    case 'redis': {
+      const { urls, cluster } = address;
+      return { redis: cluster ? { cluster: urls } : urls.length === 1 ? urls[0]! : urls };
+    }
+    case 'postgres': {
+      await load('--postgres', 'pg', () => import('pg'));
+      const { PostgresStore } = await import('../postgres/index.js');
+      return { store: new PostgresStore({ connectionString: address.url }) };
+    }
+    case 'mysql': {
+      await load('--mysql', 'mysql2', () => import('mysql2'));
+      const { MysqlStore } = await import('../mysql/index.js');
+      return { store: new MysqlStore({ uri: address.url }) };
+    }
+    case 'zookeeper': {
+      const { ZooKeeperStore } = await import('../zookeeper/index.js');
+      return { store: new ZooKeeperStore({ connect: address.hosts, basePath: address.basePath }) };
+    }
+  }
+};

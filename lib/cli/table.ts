@@ -1,0 +1,96 @@
+import type { Holder, KeyState } from '../core/seam/reply.js';
+
+/** Process of a holder, if the store knows it. */
+interface HolderProcess {
+  readonly host?: string;
+  readonly pid?: number;
+  readonly appName?: string;
+}
+
+/** A holder with what a store may know beside the lease. */
+export interface KnownHolder extends Holder {
+  readonly process?: HolderProcess;
+  readonly sinceMs?: number;
+  readonly label?: string;
+}
+
+/** A row: a key with one of its holders or queued owners. */
+export interface Row {
+  readonly key: string;
+  readonly kind: string;
+  readonly state?: string;
+  readonly holder?: KnownHolder;
+  readonly owner: string;
+  readonly waiting?: number;
+  readonly nodes?: number | undefined;
+}
+
+type Cell = string | number | undefined;
+
+/** Milliseconds since 1970 are larger: no hold is 30 years old. */
+const MAX_DURATION_MS = 1e12;
+
+const UNITS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'min'],
+] as const;
+
+/** Returns a duration for people: `850 ms`, `28.4 s`, `3 min 20 s`, `2 d 4 h`. */
+export const durationOf = (ms: number): string => {
+  if (ms === Infinity) return 'no end';
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(Math.floor(ms / 100) / 10).toFixed(1)} s`;
+  const at = UNITS.findIndex(([unitMs]) => ms >= unitMs);
+  const [unitMs, unit] = UNITS[at]!;
+  const [nextMs, next] = UNITS[at + 1] ?? [1_000, 's'];
+  return `${Math.floor(ms / unitMs)} ${unit} ${Math.floor((ms % unitMs) / nextMs)} ${next}`;
+};
+
+const sinceOf = (ms: number | undefined): string | undefined => {
+  if (ms === undefined) return undefined;
+  return ms < MAX_DURATION_MS ? durationOf(ms) : new Date(ms).toISOString();
+};
+
+/** Columns in their order. All but the first ones appear only if a row has a value. */
+const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = [
+  ['KEY', ({ key }) => key],
+  ['KIND', ({ kind }) => kind],
+  ['STATE', ({ state }) => state],
+  ['OWNER', ({ owner }) => owner],
+  ['REMAINING', ({ holder }) => holder && durationOf(holder.remainingMs)],
+  ['ENTERED', ({ holder }) => (holder && holder.count > 1 ? holder.count : undefined)],
+  ['WAITING', ({ waiting }) => waiting],
+  ['NODES', ({ nodes }) => nodes],
+  ['HOST', ({ holder }) => holder?.process?.host],
+  ['PID', ({ holder }) => holder?.process?.pid],
+  ['APP', ({ holder }) => holder?.process?.appName],
+  ['SINCE', ({ holder }) => sinceOf(holder?.sinceMs)],
+  ['LABEL', ({ holder }) => holder?.label],
+];
+
+const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Returns text that cannot steer the terminal: anyone may write a key or an owner into the store. */
+export const printable = (text: string): string =>
+  text.replace(CONTROL, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
+
+/** Returns rows as an aligned table with a head; each line ends with a line break. */
+export const tableOf = (rows: readonly Row[]): string => {
+  const columns = COLUMNS.map(([head, cell]) => [
+    head,
+    ...rows.map((row) => printable(String(cell(row) ?? ''))),
+  ]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
+  const widths = columns.map((cells) => Math.max(...cells.map((cell) => cell.length)));
+  return ['', ...rows]
+    .map((_, line) => columns.map((cells, at) => cells[line]!.padEnd(widths[at]!)).join('  '))
+    .map((line) => `${line.trimEnd()}\n`)
+    .join('');
+};
+
+/** Returns the rows of the holders of a key. */
+export const holderRows = (
+  key: string,
+  { kind, holders }: Pick<KeyState, 'kind' | 'holders'>,
+  more: Pick<Row, 'state' | 'waiting' | 'nodes'> = {},
+): Row[] => holders.map((holder) => ({ key, kind, owner: holder.owner, holder, ...more }));

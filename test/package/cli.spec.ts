@@ -1,0 +1,154 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { within } from '../support/async.js';
+import { freePort, LOOPBACK } from '../support/loopback.js';
+import { node } from '../support/package/command.js';
+import { repository } from '../support/package/pack.js';
+import { guardProcess } from '../support/process-guard.js';
+import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import { RedisServer } from '../support/redis-server.js';
+import { MysqlLab } from '../support/mysql/mysql-lab.js';
+import { PostgresLab } from '../support/postgres/postgres-lab.js';
+import { ZooKeeperLab } from '../support/zookeeper/zookeeper-lab.js';
+import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
+
+const COMMAND = join(repository, 'dist', 'esm', 'cli.js');
+/** Two time-outs of an unreachable store, and the start of the process on a busy machine. */
+const ENDS_WITHIN_MS = 25_000;
+const PASSWORD = 's3cr3t@pass';
+
+/** Runs the built command as a shell does, without a terminal, until it ends by itself. */
+const run = async (...args: readonly string[]) => {
+  const child = spawn(COMMAND, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  guardProcess(child);
+  const [[exitCode], out, note] = await within(
+    ENDS_WITHIN_MS,
+    Promise.all([once(child, 'close') as Promise<[number | null]>, text(child.stdout), text(child.stderr)]),
+    `the end of ${args[0]}`,
+  );
+  expect(out + note).not.toMatch(/s3cr3t|\n +at /);
+  return { exitCode, out, note };
+};
+
+describe('npx nest-redis-lock', () => {
+  let redis: RedisServer;
+  let apps: OpenLocks;
+  const onRedis = (...args: readonly string[]) => run(...args, '--redis', redis.url);
+
+  beforeAll(async () => {
+    await node(['.ci/setup.mjs', '--build'], { cwd: repository, timeoutMs: 300_000 });
+    redis = await RedisServer.start({ password: PASSWORD });
+  }, INSTALL_TIMEOUT_MS);
+  afterAll(() => redis.stop());
+
+  beforeEach(async () => {
+    await redis.cli('FLUSHALL');
+    apps = openLocks(redis.url, { shutdownGraceMs: 0 });
+    return () => apps.close();
+  });
+
+  it('is executable, and shows its help', async () => {
+    await access(COMMAND, constants.X_OK);
+    expect(await run('--help')).toMatchObject({
+      exitCode: 0,
+      note: '',
+      out: expect.stringContaining('Usage:'),
+    });
+  });
+
+  it('shows the holder and the queue of a key with who and queue, and that a key is free', async () => {
+    const lease = await apps.locks.acquire('order:42', { mode: 'fair' });
+    const waiting = apps.locks.acquire('order:42', { mode: 'fair' });
+    await expect.poll(async () => (await apps.locks.inspect('order:42'))?.waiting.length).toBe(1);
+    expect(await onRedis('who', 'order:42')).toEqual({
+      exitCode: 0,
+      note: '',
+      out: expect.stringMatching(
+        new RegExp(
+          `^KEY +KIND +OWNER +REMAINING\\norder:42 +fair +${lease.owner} +\\d\\d\\.\\d s\\n1 caller queued\\.\\n$`,
+        ),
+      ) as unknown,
+    });
+    const queue = await onRedis('queue', 'order:42');
+    expect(queue.out).toMatch(
+      new RegExp(`\\norder:42 +fair +holds +${lease.owner} .*\\norder:42 +1\\. +\\S+\\n$`),
+    );
+    expect(await onRedis('who', 'order:43')).toEqual({ exitCode: 1, note: '', out: 'order:43 is free.\n' });
+    await lease.release();
+    await (await waiting).release();
+  });
+
+  it('list shows the held keys, for programs too, and knows the prefix of the apps', async () => {
+    await apps.locks.acquire('order:1');
+    await apps.locks.acquire('user:1');
+    const { exitCode, out } = await onRedis('list', 'order:', '--json');
+    expect([exitCode, JSON.parse(out)]).toMatchObject([
+      0,
+      [{ key: 'order:1', kind: 'exclusive', waiting: [] }],
+    ]);
+    expect((await onRedis('list')).out).toMatch(/\norder:1 .*\nuser:1 .*\n2 keys held\.\n$/);
+    expect((await onRedis('list', '--key-prefix', '')).out).toContain('lock:order:1');
+    expect(await onRedis('list', 'none:')).toMatchObject({ exitCode: 1, out: 'No key is held.\n' });
+  });
+
+  it('unlock needs --yes without a terminal, and then ends the hold', async () => {
+    await apps.locks.acquire('order:42');
+    expect(await onRedis('unlock', 'order:42')).toMatchObject({
+      ...{ exitCode: 2, out: '', note: expect.stringContaining('Pass --yes to agree') as unknown },
+    });
+    expect(await apps.locks.isLocked('order:42')).toBe(true);
+    expect(await onRedis('unlock', 'order:42', '--yes')).toMatchObject({
+      ...{ exitCode: 0, out: 'Ended 1 hold of order:42.\n' },
+    });
+    expect(await apps.locks.isLocked('order:42')).toBe(false);
+    expect(await onRedis('unlock', 'order:42', '--yes')).toMatchObject({
+      ...{ exitCode: 1, out: 'order:42 is free.\n' },
+    });
+  });
+
+  it('never creates a key in Redis, and leaves no connection', async () => {
+    const clients = async (): Promise<number> => String(await redis.cli('CLIENT', 'LIST')).split('\n').length;
+    const [keys, before] = [await redis.cli('DBSIZE'), await clients()];
+    for (const command of ['who', 'queue', 'list']) await onRedis(command, 'order:42');
+    await onRedis('unlock', 'order:42', '--yes');
+    expect([await redis.cli('DBSIZE'), await clients()]).toEqual([keys, before]);
+  });
+
+  it('tells a server that fails from a key that is free, and shows no password', async () => {
+    const nowhere = `redis://:${encodeURIComponent(PASSWORD)}@${LOOPBACK}:${await freePort()}`;
+    expect(await run('who', 'order:42', '--redis', nowhere)).toMatchObject({
+      ...{
+        exitCode: 3,
+        out: '',
+        note: expect.stringMatching(/^nest-redis-lock: The lock store failed/) as unknown,
+      },
+    });
+    const wrong = `redis://:not-${encodeURIComponent(PASSWORD)}@${LOOPBACK}:${redis.port}`;
+    expect(await run('who', 'order:42', '--redis', wrong)).toMatchObject({
+      ...{ exitCode: 3, out: '', note: expect.stringContaining('WRONGPASS') as unknown },
+    });
+    expect(await run('who', 'order:42', '--redis', `redis://:${PASSWORD}@host:port`)).toMatchObject({
+      ...{ exitCode: 2, out: '' },
+    });
+    expect(await run('who', 'order:42', `redis://:${PASSWORD}@host`)).toMatchObject({ exitCode: 2, out: '' });
+  });
+
+  it.each([
+    ['--postgres', async () => PostgresLab.start(), (lab: PostgresLab) => lab.server.uri],
+    ['--mysql', async () => MysqlLab.start(), (lab: MysqlLab) => lab.server.uri],
+    ['--zookeeper', async () => ZooKeeperLab.start(), (lab: ZooKeeperLab) => lab.connect],
+  ] as const)('shows the holder of a key with %s', async (option, start, addressOf) => {
+    await using lab = await start();
+    const address = (addressOf as (lab: unknown) => string)(lab);
+    const { locks } = lab.open();
+    await using lease = await locks.acquire('order:42');
+    expect(await run('who', 'order:42', option, address)).toMatchObject({
+      ...{ exitCode: 0, note: '', out: expect.stringContaining(lease.owner) as unknown },
+    });
+    expect(await run('who', 'free', option, address)).toMatchObject({ exitCode: 1, note: '' });
+  });
+});

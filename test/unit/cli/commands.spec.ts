@@ -1,0 +1,182 @@
+import { createTestingLocks } from 'nest-redis-lock/testing';
+import { describe, expect, it } from 'vitest';
+import type { Invocation } from '../../../lib/cli/arguments.js';
+import { runCommand, type Locks } from '../../../lib/cli/commands.js';
+import type { KeyState, ListedLock, LockService } from '../../../lib/index.js';
+
+const OWNER = /[\da-f-]{36}:\d+/g;
+
+type Answer = boolean | (() => Promise<boolean>);
+
+/** Runs a command. Without an answer there is no terminal. */
+const run = async (locks: Locks, given: Partial<Invocation>, answer?: Answer) => {
+  const shown = { out: '', note: '', question: '' };
+  const address = { store: 'redis', urls: [], cluster: false } as const;
+  const base = { command: 'who', key: 'order:42', keyPrefix: undefined, json: false, yes: false } as const;
+  const exitCode = await runCommand({ ...base, address, ...given }, locks, {
+    out: (text) => (shown.out += text),
+    note: (text) => (shown.note += text),
+    ask:
+      answer === undefined
+        ? undefined
+        : async (question) => {
+            shown.question = question;
+            return typeof answer === 'function' ? answer() : answer;
+          },
+  });
+  return {
+    exitCode,
+    ...shown,
+    out: shown.out.replace(OWNER, 'OWNER'),
+    note: shown.note.replace(OWNER, 'OWNER'),
+  };
+};
+
+/** The methods of a service, as an object of which a test replaces some. */
+const overMemory = (locks = createTestingLocks()): Locks => ({
+  inspect: (key) => locks.inspect(key),
+  list: (options) => locks.list(options),
+  forceUnlock: (key) => locks.forceUnlock(key),
+});
+
+const stateOf = (state: KeyState): Locks => ({
+  ...overMemory(),
+  inspect: async () => state,
+});
+const hold = { owner: 'x:1', count: 1, remainingMs: 900 };
+
+describe('the command who', () => {
+  it('shows the holders, and that a key is free', async () => {
+    const locks = createTestingLocks();
+    expect(await run(locks, {})).toMatchObject({ exitCode: 1, out: 'order:42 is free.\n' });
+    expect(await run(locks, { json: true })).toMatchObject({ exitCode: 1, out: 'null\n' });
+    await locks.acquire('order:42', { leaseMs: 90_000_000 });
+    const { exitCode, out } = await run(locks, {});
+    expect([exitCode, out]).toEqual([
+      0,
+      expect.stringMatching(/^KEY .*\norder:42 +exclusive +.+ +24 h|^KEY/),
+    ]);
+    expect(out).toMatch(/\norder:42 {2}exclusive {2}\S+ +1 d 0 h\nNo caller is queued\.\n$/);
+  });
+
+  it('writes JSON in which a lease without an end is null', async () => {
+    const locks = stateOf({ kind: 'exclusive', holders: [{ ...hold, remainingMs: Infinity }], waiting: [] });
+    const { exitCode, out } = await run(locks, { json: true });
+    expect([exitCode, JSON.parse(out)]).toEqual([
+      0,
+      { key: 'order:42', kind: 'exclusive', holders: [{ ...hold, remainingMs: null }], waiting: [] },
+    ]);
+  });
+});
+
+describe('queue', () => {
+  it('shows holders and queued owners in order', async () => {
+    const locks = stateOf({ kind: 'fair', holders: [hold], waiting: ['y:2', 'z:3'] });
+    expect(await run(locks, { command: 'queue' })).toMatchObject({
+      exitCode: 0,
+      out: [
+        'KEY       KIND  STATE  OWNER  REMAINING',
+        'order:42  fair  holds  x:1    900 ms',
+        'order:42        1.     y:2',
+        'order:42        2.     z:3',
+        '',
+      ].join('\n'),
+    });
+  });
+});
+
+describe('list', () => {
+  const listed = (key: string, owner = 'x:1'): ListedLock => ({
+    ...{ key, kind: 'exclusive', holders: [{ ...hold, owner }], waiting: [] },
+  });
+  const pages: Readonly<Record<string, { locks: ListedLock[]; cursor: string | undefined }>> = {
+    first: { locks: [listed('b'), listed('a')], cursor: 'second' },
+    second: { locks: [], cursor: 'third' },
+    third: { locks: [listed('a', 'later:2')], cursor: undefined },
+  };
+
+  it('reads all pages, also after an empty one, and shows each key once', async () => {
+    const locks: Locks = {
+      ...overMemory(),
+      list: async (options) => pages[options?.cursor ?? 'first']!,
+    };
+    const { exitCode, out } = await run(locks, { command: 'list', key: '' });
+    expect([exitCode, out.split('\n').slice(1)]).toEqual([
+      0,
+      ['a    exclusive  later:2  900 ms     0', 'b    exclusive  x:1      900 ms     0', '2 keys held.', ''],
+    ]);
+  });
+
+  it('passes the prefix on, and says that no key is held', async () => {
+    const locks = createTestingLocks();
+    await locks.acquire('order:1');
+    const list = { command: 'list', key: 'user:' } as const;
+    expect(await run(locks, list)).toMatchObject({ exitCode: 1, out: 'No key is held.\n' });
+    expect(await run(locks, { ...list, json: true })).toMatchObject({ exitCode: 1, out: '[]\n' });
+    expect(await run(locks, { ...list, key: 'order:' })).toMatchObject({ exitCode: 0 });
+  });
+});
+
+describe('unlock', () => {
+  const unlock = { command: 'unlock' } as const;
+  const held = async (): Promise<LockService> => {
+    const locks = createTestingLocks();
+    await locks.acquire('order:42');
+    return locks;
+  };
+
+  it('shows the holders, asks, ends the holds, and says how many', async () => {
+    const locks = createTestingLocks();
+    for (let permit = 0; permit < 2; permit += 1) await locks.permits('order:42', { permits: 2 }).acquire();
+    const { exitCode, out, note, question } = await run(locks, unlock, true);
+    expect([exitCode, out]).toEqual([0, 'Ended 2 holds of order:42.\n']);
+    expect(question).toBe('End 2 holds of order:42? [y/N] ');
+    expect(note).toContain('order:42  permit');
+    expect(note).toContain('works on until its next renewal');
+    expect(await locks.isLocked('order:42')).toBe(false);
+  });
+
+  it('ends nothing when the answer is no', async () => {
+    const locks = await held();
+    expect(await run(locks, unlock, false)).toMatchObject({ exitCode: 1, out: '' });
+    expect(await locks.isLocked('order:42')).toBe(true);
+  });
+
+  it('refuses without a terminal, except with --yes', async () => {
+    const locks = await held();
+    await expect(run(locks, unlock)).rejects.toThrow('this is no terminal. Pass --yes to agree.');
+    expect(await locks.isLocked('order:42')).toBe(true);
+    expect(await run(locks, { ...unlock, yes: true, json: true })).toMatchObject({
+      exitCode: 0,
+      out: expect.stringContaining('"ended": 1') as unknown,
+    });
+    expect(await locks.isLocked('order:42')).toBe(false);
+  });
+
+  it('ends nothing that was not shown: another caller got the key before the answer', async () => {
+    const locks = createTestingLocks();
+    const lease = await locks.acquire('order:42');
+    const answer = async (): Promise<boolean> => {
+      await lease.release();
+      await locks.acquire('order:42');
+      return true;
+    };
+    expect(await run(locks, unlock, answer)).toMatchObject({
+      ...{
+        exitCode: 1,
+        note: expect.stringContaining('Another caller has got the key meanwhile.') as unknown,
+      },
+    });
+    expect(await locks.isLocked('order:42')).toBe(true);
+  });
+
+  it('says that the key is free, before a question and after it', async () => {
+    const locks = createTestingLocks();
+    const free = { exitCode: 1, out: 'order:42 is free.\n', question: '' };
+    expect(await run(locks, unlock, true)).toMatchObject(free);
+    const lease = await locks.acquire('order:42');
+    const answer = async (): Promise<boolean> => (await lease.release(), true);
+    const { exitCode, note } = await run(locks, unlock, answer);
+    expect([exitCode, note]).toEqual([1, expect.stringContaining('order:42 is free. Nothing was ended.')]);
+  });
+});

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest';
+import { durationOf, holderRows, printable, tableOf, type KnownHolder } from '../../../lib/cli/table.js';
+
+const holder = (more: Partial<KnownHolder> = {}): KnownHolder => ({
+  ...{ owner: 'a1:1', count: 1, remainingMs: 28_440 },
+  ...more,
+});
+const tableOfHolders = (...holders: readonly KnownHolder[]): string =>
+  tableOf(holderRows('order:42', { kind: 'exclusive', holders }));
+
+describe('the table', () => {
+  it('is aligned, and has no column without a value', () => {
+    expect(tableOfHolders(holder(), holder({ owner: 'a-longer-owner:7', remainingMs: Infinity }))).toBe(
+      [
+        'KEY       KIND       OWNER             REMAINING',
+        'order:42  exclusive  a1:1              28.4 s',
+        'order:42  exclusive  a-longer-owner:7  no end',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('shows what a store knows of the process of a holder, for any row that has it', () => {
+    const process = { host: 'web-1', pid: 4711, appName: 'shop' };
+    const known = holder({ process, sinceMs: 61_000, label: 'nightly', count: 3 });
+    expect(tableOfHolders(known, holder())).toBe(
+      [
+        'KEY       KIND       OWNER  REMAINING  ENTERED  HOST   PID   APP   SINCE      LABEL',
+        'order:42  exclusive  a1:1   28.4 s     3        web-1  4711  shop  1 min 1 s  nightly',
+        'order:42  exclusive  a1:1   28.4 s',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('shows a point in time as such', () => {
+    expect(tableOfHolders(holder({ sinceMs: 1_764_288_000_000 }))).toContain('2025-11-28T00:00:00.000Z');
+  });
+
+  it('lets no key and no owner steer the terminal', () => {
+    expect(printable('a\u001b[2Jb\nc\u202ed')).toBe('a\\u{1b}[2Jb\\u{a}c\\u{202e}d');
+    expect(tableOfHolders(holder({ owner: '\u001b]0;title\u0007' }))).not.toMatch(/[^\P{Cc}\n]/u);
+  });
+
+  it.each([
+    [0, '0 ms'],
+    [999, '999 ms'],
+    [1_000, '1.0 s'],
+    [59_999, '59.9 s'],
+    [60_000, '1 min 0 s'],
+    [3_599_999, '59 min 59 s'],
+    [3_600_000, '1 h 0 min'],
+    [187_200_000, '2 d 4 h'],
+    [Infinity, 'no end'],
+  ])('shows %d ms as %s', (ms, text) => {
+    expect(durationOf(ms)).toBe(text);
+  });
+});
