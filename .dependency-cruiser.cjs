@@ -44,7 +44,7 @@ module.exports = {
       comment:
         'The core is driven from outside, by a clock and a store. Of Node it needs only contexts, events and channels.',
       severity: 'error',
-      from: { path: '^lib/core/', pathNot: '^lib/core/runtime\\.ts$' },
+      from: { path: '^lib/core/', pathNot: '^lib/core/(runtime|holders/this-process)\\.ts$' },
       to: { dependencyTypes: ['core'], pathNot: '^(node:)?(async_hooks|diagnostics_channel|events)$' },
     },
     {

@@ -1,34 +1,17 @@
-import type { Holder, KeyState } from '../core/seam/reply.js';
-
-/** Process of a holder, if the store knows it. */
-interface HolderProcess {
-  readonly host?: string;
-  readonly pid?: number;
-  readonly appName?: string;
-}
-
-/** A holder with what a store may know beside the lease. */
-export interface KnownHolder extends Holder {
-  readonly process?: HolderProcess;
-  readonly sinceMs?: number;
-  readonly label?: string;
-}
+import type { InspectedHolder, InspectedKey } from '../core/holders/holders.js';
 
 /** A row: a key with one of its holders or queued owners. */
 export interface Row {
   readonly key: string;
   readonly kind: string;
   readonly state?: string;
-  readonly holder?: KnownHolder;
+  readonly holder?: InspectedHolder;
   readonly owner: string;
   readonly waiting?: number;
   readonly nodes?: number | undefined;
 }
 
-type Cell = string | number | undefined;
-
-/** Milliseconds since 1970 are larger: no hold is 30 years old. */
-const MAX_DURATION_MS = 1e12;
+type Cell = string | number | false | undefined;
 
 const UNITS = [
   [86_400_000, 'd'],
@@ -47,11 +30,6 @@ export const durationOf = (ms: number): string => {
   return `${Math.floor(ms / unitMs)} ${unit} ${Math.floor((ms % unitMs) / nextMs)} ${next}`;
 };
 
-const sinceOf = (ms: number | undefined): string | undefined => {
-  if (ms === undefined) return undefined;
-  return ms < MAX_DURATION_MS ? durationOf(ms) : new Date(ms).toISOString();
-};
-
 /** Columns in their order. All but the first ones appear only if a row has a value. */
 const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = [
   ['KEY', ({ key }) => key],
@@ -65,7 +43,7 @@ const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = 
   ['HOST', ({ holder }) => holder?.process?.host],
   ['PID', ({ holder }) => holder?.process?.pid],
   ['APP', ({ holder }) => holder?.process?.appName],
-  ['SINCE', ({ holder }) => sinceOf(holder?.sinceMs)],
+  ['HELD', ({ holder }) => holder?.heldMs !== undefined && durationOf(holder.heldMs)],
   ['LABEL', ({ holder }) => holder?.label],
 ];
 
@@ -79,7 +57,7 @@ export const printable = (text: string): string =>
 export const tableOf = (rows: readonly Row[]): string => {
   const columns = COLUMNS.map(([head, cell]) => [
     head,
-    ...rows.map((row) => printable(String(cell(row) ?? ''))),
+    ...rows.map((row) => printable(String(cell(row) || ''))),
   ]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
   const widths = columns.map((cells) => Math.max(...cells.map((cell) => cell.length)));
   return ['', ...rows]
@@ -91,6 +69,6 @@ export const tableOf = (rows: readonly Row[]): string => {
 /** Returns the rows of the holders of a key. */
 export const holderRows = (
   key: string,
-  { kind, holders }: Pick<KeyState, 'kind' | 'holders'>,
+  { kind, holders }: Pick<InspectedKey, 'kind' | 'holders'>,
   more: Pick<Row, 'state' | 'waiting' | 'nodes'> = {},
 ): Row[] => holders.map((holder) => ({ key, kind, owner: holder.owner, holder, ...more }));

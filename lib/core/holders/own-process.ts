@@ -3,10 +3,10 @@ import type { LockLogger } from '../lock-events.js';
 import type { Runtime } from '../runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
 import { withinMs } from '../wait-for.js';
-import { appNameOf } from './app-name.js';
 import { answerTo } from './questions.js';
 import type { OwnHold } from './questions.js';
-import { holderWith, ownRecord, type LockHolder } from './process-record.js';
+import { holderWith, type LockHolder } from './process-record.js';
+import { appNameOf, ownRecord } from './this-process.js';
 
 /** Delay of the first record after the first hold, in ms: a process that ends sooner writes nothing. */
 const FIRST_MS = 1_000;

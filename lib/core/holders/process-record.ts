@@ -1,5 +1,3 @@
-import { hostname } from 'node:os';
-
 /** The service that holds a key. */
 export interface LockHolder {
   /** Id of the service in the store: its `locks.instanceId`, or the id of the client in a Java service. */
@@ -19,12 +17,6 @@ export type ProcessRecord = Pick<LockHolder, 'host' | 'pid' | 'appName'>;
 
 /** Maximum length of a text of another process; a longer one is cut. */
 const MAX_TEXT = 100;
-
-export const ownRecord = (appName: string | undefined): ProcessRecord => ({
-  host: hostname(),
-  pid: process.pid,
-  ...(appName !== undefined && { appName }),
-});
 
 /** Returns text that another process wrote; undefined for anything else. */
 export const textIn = (value: unknown): string | undefined =>

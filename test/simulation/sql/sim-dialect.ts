@@ -21,7 +21,6 @@ export class SimDialect implements SqlDialect {
     remove: () => statement('other', () => undefined),
   };
 
-
   constructor(
     private readonly host: KindHost,
     private readonly link: SimLink,

@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { durationOf, holderRows, printable, tableOf, type KnownHolder } from '../../../lib/cli/table.js';
+import { durationOf, holderRows, printable, tableOf } from '../../../lib/cli/table.js';
+import type { InspectedHolder } from '../../../lib/core/holders/holders.js';
 
-const holder = (more: Partial<KnownHolder> = {}): KnownHolder => ({
+const holder = (more: Partial<InspectedHolder> = {}): InspectedHolder => ({
   ...{ owner: 'a1:1', count: 1, remainingMs: 28_440 },
   ...more,
 });
-const tableOfHolders = (...holders: readonly KnownHolder[]): string =>
+const tableOfHolders = (...holders: readonly InspectedHolder[]): string =>
   tableOf(holderRows('order:42', { kind: 'exclusive', holders }));
 
 describe('the table', () => {
@@ -21,20 +22,16 @@ describe('the table', () => {
   });
 
   it('shows what a store knows of the process of a holder, for any row that has it', () => {
-    const process = { host: 'web-1', pid: 4711, appName: 'shop' };
-    const known = holder({ process, sinceMs: 61_000, label: 'nightly', count: 3 });
+    const process = { instanceId: 'a1', client: 'node', host: 'web-1', pid: 4711, appName: 'shop' } as const;
+    const known = holder({ process, heldMs: 61_000, label: 'nightly', count: 3 });
     expect(tableOfHolders(known, holder())).toBe(
       [
-        'KEY       KIND       OWNER  REMAINING  ENTERED  HOST   PID   APP   SINCE      LABEL',
+        'KEY       KIND       OWNER  REMAINING  ENTERED  HOST   PID   APP   HELD       LABEL',
         'order:42  exclusive  a1:1   28.4 s     3        web-1  4711  shop  1 min 1 s  nightly',
         'order:42  exclusive  a1:1   28.4 s',
         '',
       ].join('\n'),
     );
-  });
-
-  it('shows a point in time as such', () => {
-    expect(tableOfHolders(holder({ sinceMs: 1_764_288_000_000 }))).toContain('2025-11-28T00:00:00.000Z');
   });
 
   it('lets no key and no owner steer the terminal', () => {

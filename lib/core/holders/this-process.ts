@@ -1,6 +1,14 @@
 import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { objectIn, textIn } from './process-record.js';
+import { objectIn, textIn, type ProcessRecord } from './process-record.js';
+
+/** Returns the record of this process. */
+export const ownRecord = (appName: string | undefined): ProcessRecord => ({
+  host: hostname(),
+  pid: process.pid,
+  ...(appName !== undefined && { appName }),
+});
 
 /** Resolves with the name in the nearest package.json above the script; undefined if there is none. */
 export const appNameOf = async (script = process.argv[1]): Promise<string | undefined> => {
