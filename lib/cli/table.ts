@@ -11,7 +11,7 @@ export interface Row {
   readonly nodes?: number | undefined;
 }
 
-type Cell = string | number | false | undefined;
+type Cell = string | number | undefined;
 
 const UNITS = [
   [86_400_000, 'd'],
@@ -43,7 +43,7 @@ const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = 
   ['HOST', ({ holder }) => holder?.process?.host],
   ['PID', ({ holder }) => holder?.process?.pid],
   ['APP', ({ holder }) => holder?.process?.appName],
-  ['HELD', ({ holder }) => holder?.heldMs !== undefined && durationOf(holder.heldMs)],
+  ['HELD', ({ holder }) => holder?.heldMs === undefined ? undefined : durationOf(holder.heldMs)],
   ['LABEL', ({ holder }) => holder?.label],
 ];
 
@@ -57,7 +57,7 @@ export const printable = (text: string): string =>
 export const tableOf = (rows: readonly Row[]): string => {
   const columns = COLUMNS.map(([head, cell]) => [
     head,
-    ...rows.map((row) => printable(String(cell(row) || ''))),
+    ...rows.map((row) => printable(String(cell(row) ?? ''))),
   ]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
   const widths = columns.map((cells) => Math.max(...cells.map((cell) => cell.length)));
   return ['', ...rows]

@@ -155,6 +155,7 @@ describe('the documentation', () => {
       leaseMs: 'none',
       maxWaiters: 'no limit',
       slowHoldMs: 'never',
+      appName: 'in package.json',
       redactKey: 'none',
       onLost: "`'event'`",
     };

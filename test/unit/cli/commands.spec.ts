@@ -56,7 +56,7 @@ describe('the command who', () => {
       0,
       expect.stringMatching(/^KEY .*\norder:42 +exclusive +.+ +24 h|^KEY/),
     ]);
-    expect(out).toMatch(/\norder:42 {2}exclusive {2}\S+ +1 d 0 h\nNo caller is queued\.\n$/);
+    expect(out).toMatch(/\norder:42 {2}exclusive {2}\S+ +1 d 0 h .*\nNo caller is queued\.\n$/);
   });
 
   it('writes JSON in which a lease without an end is null', async () => {
