@@ -105,7 +105,7 @@ describe('npm test on a machine without a Redis server that cannot be installed'
     await cp(join(repository, '.ci'), join(folder, '.ci'), { recursive: true });
     for (const name of ['lib', 'sample-app', 'node_modules/.bin', 'node_modules/vitest'])
       await mkdir(join(folder, name), { recursive: true });
-    const none = JSON.stringify({ exports: {}, packages: {} });
+    const none = JSON.stringify({ exports: {}, bin: {}, packages: {} });
     for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json'])
       await writeFile(join(folder, name), none);
     for (const name of ['tsconfig.json', 'nest-cli.json']) await writeFile(join(folder, name), '{}');

@@ -228,7 +228,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'SiblingQueue.enter',
-        find: 'if (this.occupied) return this.admission(wait, runtime);',
+        find: 'if (this.occupied) return this.admission(wait, host);',
         replace: '',
       },
     ],

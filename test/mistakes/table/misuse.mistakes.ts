@@ -43,7 +43,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     name: 'a nested call let into a lease whose time is over',
     edits: [
       { in: 'Acquisition.takeInto', find: 'this.core.keeper.checkExpiry(outer.hold);', replace: '' },
-      { in: 'NestedEntry.enter', find: 'keeper.checkExpiry(hold);', replace: '' },
+      { in: 'NestedEntry.enter', find: 'host.keeper.checkExpiry(hold);', replace: '' },
       { in: 'LockManager.runUnder', find: "lease.mustBeHeld('run');", replace: '' },
     ],
     simulation: { rules: ['entry'] },
@@ -136,16 +136,16 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
       { in: 'Acquisition.inherit', find: 'hold.heldWith(this.whenLost);', replace: '' },
       {
         in: 'Acquisition.take',
-        find: '(hold) => granted(this.complete([partOf(hold, only)], call))',
+        find: '(hold) => granted(this.complete([partOf(hold, only, label)], call))',
         replace:
-          '(hold) => { hold.heldWith(this.releasing.whenLost); this.core.keeper.add(hold); return granted(this.complete([partOf(hold, only)], call)); }',
+          '(hold) => { hold.heldWith(this.releasing.whenLost); this.core.keeper.add(hold); return granted(this.complete([partOf(hold, only, label)], call)); }',
       },
     ],
     simulation: { rules: ['dead key', 'leftovers'] },
   },
   {
     name: 'a forced unlock that does not tell the holder beside it',
-    edits: [{ in: 'LockManager.forceUnlock', find: "hold.lose('force-unlocked');", replace: '{}' }],
+    edits: [{ in: 'forceUnlock', find: "hold.lose('force-unlocked');", replace: '{}' }],
     simulation: { rules: ['foundation'] },
   },
   {

@@ -131,8 +131,8 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.failed',
-        find: "storeError(wait.key, failure, 'acquiring', this.waitedMs())",
-        replace: 'takenError(wait.key, this.waitedMs(), wait.waitMs)',
+        find: "storeError(core.shown(wait.key), failure, 'acquiring', this.waitedMs())",
+        replace: 'takenError(core.shown(wait.key), this.waitedMs(), wait.waitMs)',
       },
     ],
     simulation: { rules: ['busy'] },
