@@ -32,7 +32,8 @@ export class Revocations {
       const { claim } = hold;
       if (claim.finalKey !== finalKey || claim.owner !== owner || asked.has(hold)) continue;
       asked.add(hold);
-      for (const hub of [host.events, hubs.get(hold)]) hub?.emit(EVENT, () => this.eventOf(hold));
+      const event = this.eventOf(hold);
+      for (const hub of [host.events, hubs.get(hold)]) hub?.emit(EVENT, () => event);
     }
   }
 
