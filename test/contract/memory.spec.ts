@@ -127,7 +127,7 @@ describe('MemoryStore', () => {
       const failure = await store.kinds.exclusive.acquire(claim).catch((error: unknown) => error);
       expect(failure).toBeInstanceOf(StoreFailure);
       expect(failure).toMatchObject({ outcome: 'not-executed' });
-      expect((failure as StoreFailure).message).toContain(claim.finalKey);
+      expect((failure as StoreFailure).message).toContain('fencing token');
       expect(store.size.holds).toBe(0);
     },
   );
@@ -231,7 +231,7 @@ describe('MemoryStore', () => {
     await expect(a.kinds.exclusive.acquire(late)).resolves.toMatchObject({ status: 'queued', position: 1 });
     await a.kinds.exclusive.release(late);
     await b.kinds.exclusive.release(first);
-    await expect(a.kinds.exclusive.acquire({ ...late, owner: 'p:3' })).rejects.toThrow(claim.finalKey);
+    await expect(a.kinds.exclusive.acquire({ ...late, owner: 'p:3' })).rejects.toThrow('fencing token');
     expect([notifications, waiting.size]).toEqual([0, 0]);
   });
 

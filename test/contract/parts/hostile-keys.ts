@@ -104,7 +104,8 @@ export function describeHostileKeys(context: ContractContext, kind: KindUnderCon
     it.each(refused)('%j is refused with LockKeyError', async (key) => {
       const store = await context.connect();
       expect(() => store.checkKey?.(key)).toThrow(LockKeyError);
-      expect(() => store.checkKey?.(key)).toThrow(`"${key}"`);
+      // The core adds the key as people may see it: see the option `redactKey`.
+      expect(() => store.checkKey?.(key)).not.toThrow(`"${key}"`);
     });
 
     it.each(ODD_KEYS)('%j works, in every store', async (key) => {

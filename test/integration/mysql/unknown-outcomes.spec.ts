@@ -23,7 +23,8 @@ afterEach(() => lab.reset());
 const open = async (pooled = false, commandTimeoutMs = 2_000) => {
   const proxy = await lab.proxy();
   const store = { uri: `${user}:${proxy.port}/app`, lanes: 1, pooled, commandTimeoutMs };
-  const { locks } = lab.open({ watchdogMs: 60_000 }, store);
+  // The record of the process is a row, too: while another transaction locks the gap beside it, its INSERT would wait there.
+  const { locks } = lab.open({ watchdogMs: 60_000, holderInfo: false }, store);
   const key = newKey();
   await locks.withLock(key, () => undefined);
   return { proxy, locks, key };
