@@ -59,5 +59,6 @@ const main = async (): Promise<ExitCode> => {
 
 // A reader such as `head` may end before the output does.
 process.stdout.on('error', ignore);
+process.stderr.on('error', ignore);
 Logger.overrideLogger({ log: ignore, warn, error: warn, fatal: warn });
 void main().then((exitCode) => (process.exitCode = exitCode));

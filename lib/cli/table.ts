@@ -43,7 +43,7 @@ const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = 
   ['HOST', ({ holder }) => holder?.process?.host],
   ['PID', ({ holder }) => holder?.process?.pid],
   ['APP', ({ holder }) => holder?.process?.appName],
-  ['HELD', ({ holder }) => holder?.heldMs === undefined ? undefined : durationOf(holder.heldMs)],
+  ['HELD', ({ holder }) => (holder?.heldMs === undefined ? undefined : durationOf(holder.heldMs))],
   ['LABEL', ({ holder }) => holder?.label],
 ];
 
@@ -59,7 +59,7 @@ export const tableOf = (rows: readonly Row[]): string => {
     head,
     ...rows.map((row) => printable(String(cell(row) ?? ''))),
   ]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
-  const widths = columns.map((cells) => Math.max(...cells.map((cell) => cell.length)));
+  const widths = columns.map((cells) => cells.reduce((most, { length }) => Math.max(most, length), 0));
   return ['', ...rows]
     .map((_, line) => columns.map((cells, at) => cells[line]!.padEnd(widths[at]!)).join('  '))
     .map((line) => `${line.trimEnd()}\n`)

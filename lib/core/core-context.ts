@@ -93,7 +93,6 @@ export class CoreContext {
     });
     this.holders = new Holders({
       ...{ store, runtime, own: this.process, notes, holds },
-      holdsKey: (finalKey) => this.queuesAt(finalKey).some(({ held }) => held !== undefined),
     });
     const slow = new SlowReports(this.events, this.logger, this.shown, this.holders);
     this.keeper = new LeaseKeeper(this.requests, runtime, {

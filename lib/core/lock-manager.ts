@@ -171,7 +171,7 @@ export class LockManager implements LeaseHost {
       const waitedMs = Math.round(this.runtime.now() - startedAt);
       const key = typeof one === 'string' ? one : one.key;
       const { waitersAhead, heldAs } = error;
-      const holder = await this.core.holders.forError(this.settings.keyPrefix + key, forCaller);
+      const holder = forCaller ? await this.core.holders.of(this.settings.keyPrefix + key) : undefined;
       withHolder(error, holder);
       this.core.events.emit('busy', () => ({
         ...{ key: this.shown(key), kind: kindIn(keys, key) ?? kind, label, waitedMs, waitersAhead },

@@ -35,8 +35,6 @@ export interface HoldersHost {
   readonly own: OwnProcess;
   /** Undefined when holders are not shown: see the option `holderInfo` and `LockStore.processes`. */
   readonly notes: ProcessNotes | undefined;
-  /** Returns whether this service holds the key. */
-  holdsKey(finalKey: string): boolean;
   /** Returns the holds of this service. */
   holds(): readonly OwnHold[];
 }
@@ -52,21 +50,12 @@ export class Holders {
     this.questions = notes && new Questions(notes, runtime);
   }
 
-  /** Returns this service if it holds the key. Sends nothing. */
-  ownOf(finalKey: string): LockHolder | undefined {
-    const { host } = this;
-    return host.notes && host.holdsKey(finalKey) ? host.own.holder : undefined;
-  }
-
-  /** Returns what an error shows. A caller that gets no error, but null, does not wait for a look. */
-  forError(finalKey: string, forCaller: boolean): Promise<LockHolder | undefined> | LockHolder | undefined {
-    return forCaller ? this.of(finalKey) : this.ownOf(finalKey);
-  }
-
-  /** Resolves with the holder of a key within 50 ms; undefined when it is unknown. */
+  /**
+   * Resolves with the holder of a key within 50 ms; undefined when it is unknown. It asks the store also for a key that this
+   * service holds: a forced unlock may have given it to another one.
+   */
   of(finalKey: string): Promise<LockHolder | undefined> {
-    const own = this.ownOf(finalKey);
-    if (own || !this.host.notes) return Promise.resolve(own);
+    if (!this.host.notes) return Promise.resolve(undefined);
     const running = this.looks.get(finalKey);
     if (running) return running;
     const look = this.look(finalKey);
@@ -82,7 +71,9 @@ export class Holders {
     for (const { owner } of states.flatMap(({ holders }) => holders)) {
       const holder = holderOf(owner);
       if (holder?.client !== 'node') continue;
-      byProcess.set(holder.instanceId, [...(byProcess.get(holder.instanceId) ?? []), owner]);
+      const owners = byProcess.get(holder.instanceId);
+      if (owners) owners.push(owner);
+      else byProcess.set(holder.instanceId, [owner]);
     }
     const { instanceId } = this.host.own.holder;
     const ownOwners = new Set(byProcess.get(instanceId));
@@ -113,7 +104,8 @@ export class Holders {
     const looking = async (): Promise<void> => {
       const state = await this.host.store.inspect(finalKey);
       found = state?.holders.map(({ owner }) => holderOf(owner)).find((holder) => holder !== undefined);
-      if (found?.client === 'node') await this.readRecords([found.instanceId]);
+      const isOther = found?.client === 'node' && found.instanceId !== this.host.own.holder.instanceId;
+      if (isOther) await this.readRecords([found!.instanceId]);
     };
     await this.atMost(LOOK_MS, looking());
     return this.seen(found);

@@ -18,9 +18,14 @@ export type ProcessRecord = Pick<LockHolder, 'host' | 'pid' | 'appName'>;
 /** Maximum length of a text of another process; a longer one is cut. */
 const MAX_TEXT = 100;
 
-/** Returns text that another process wrote; undefined for anything else. */
-export const textIn = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value.slice(0, MAX_TEXT) : undefined;
+/** Characters that would change a line of a log or a terminal. */
+const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Returns text that another process wrote, on one line; undefined for anything else. */
+export const textIn = (value: unknown): string | undefined => {
+  if (typeof value !== 'string') return undefined;
+  return value.slice(0, MAX_TEXT).toWellFormed().replace(CONTROL, '') || undefined;
+};
 
 /** Returns an object that another process wrote. Anything may stand in the store. */
 export const objectIn = (text: string): Readonly<Record<string, unknown>> => {
@@ -38,7 +43,7 @@ export const recordIn = (text: string): ProcessRecord => {
   const [hostText, appText] = [textIn(host), textIn(appName)];
   return {
     ...(hostText !== undefined && { host: hostText }),
-    ...(Number.isSafeInteger(pid) && { pid: pid as number }),
+    ...(Number.isSafeInteger(pid) && Number(pid) > 0 && { pid: pid as number }),
     ...(appText !== undefined && { appName: appText }),
   };
 };

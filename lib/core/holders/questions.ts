@@ -46,10 +46,13 @@ export const answerTo = (
 ): { readonly name: string; readonly text: string; readonly ttlMs: number } | undefined => {
   const { answer, owners } = objectIn(question);
   if (typeof answer !== 'string' || !/^[\w-]{1,36}$/.test(answer) || !Array.isArray(owners)) return undefined;
-  const asked = new Set<string>(owners.slice(0, MAX_HOLDS).map(String));
+  const asked = new Set(owners.slice(0, MAX_HOLDS).filter((owner) => typeof owner === 'string'));
   const text = JSON.stringify(Object.fromEntries(factsOfOwners(asked, holds, now)));
-  return { name: answer, text, ttlMs: ANSWER_TTL_MS };
+  return { name: answerName(answer), text, ttlMs: ANSWER_TTL_MS };
 };
+
+/** Returns the name of the note with an answer. No process has such a name: an answer replaces no record. */
+const answerName = (id: string): string => `answer-${id}`;
 
 const factsIn = (value: unknown): HoldFacts => {
   const { heldMs, label } = Object(value) as Record<string, unknown>;
@@ -77,23 +80,27 @@ export class Questions {
     const facts = new Map<string, HoldFacts>();
     const { notes, runtime } = this;
     if (!notes.send) return facts;
-    const pending = new Set<string>();
+    /** Names of the answers, each with the owners that its process was asked for. */
+    const pending = new Map<string, ReadonlySet<string>>();
     await Promise.all(
       [...owners].map(async ([process, ofProcess]) => {
         const answer = runtime.newId();
         const question = JSON.stringify({ answer, owners: ofProcess.slice(0, MAX_HOLDS) });
-        if (await notes.send!(process, question)) pending.add(answer);
+        if (await notes.send!(process, question)) pending.set(answerName(answer), new Set(ofProcess));
       }),
     );
     for (const pauseMs of PAUSES_MS) {
       if (pending.size === 0) break;
       await this.pause(pauseMs);
-      const names = [...pending];
+      const names = [...pending.keys()];
       for (const [i, text] of (await notes.read(names)).entries()) {
+        const name = names[i]!;
+        const asked = pending.get(name)!;
         if (text === undefined) continue;
-        pending.delete(names[i]!);
-        notes.remove(names[i]!).catch(() => undefined);
-        for (const [owner, value] of Object.entries(objectIn(text))) facts.set(owner, factsIn(value));
+        pending.delete(name);
+        notes.remove(name).catch(() => undefined);
+        for (const [owner, value] of Object.entries(objectIn(text)))
+          if (asked.has(owner)) facts.set(owner, factsIn(value));
       }
     }
     return facts;

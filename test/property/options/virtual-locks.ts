@@ -1,6 +1,7 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/lock-settings.js';
+import { systemRuntime } from '../../../lib/core/runtime.js';
 import { LockService } from '../../../lib/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
@@ -16,7 +17,7 @@ const FOR_EVER_MS = 1e15;
 
 /** A lock service in a time that passes only when the test says so. */
 export class VirtualLocks {
-  readonly runtime = new VirtualRuntime();
+  readonly runtime = Object.assign(new VirtualRuntime(), { newId: systemRuntime().newId });
   readonly space = new MemorySpace({ now: () => this.runtime.now() });
   readonly store = new MemoryStore({ shared: this.space });
   readonly manager: LockManager;

@@ -118,11 +118,19 @@ describe('the holder of a key', () => {
     expect(shown).toEqual({ instanceId: holder.manager.instanceId, client: 'node' });
   });
 
-  it('of this service is known without a request', async () => {
+  it('after a forced unlock is the new one, also for callers of the former one', async () => {
+    const [former, next] = [new Service(), new Service({ appName: 'next' })];
+    await former.hold();
+    await next.manager.forceUnlock('k');
+    await next.hold();
+    expect((await former.refused()).holder).toEqual(asSeen(next, 'next'));
+  });
+
+  it('of this service needs no record', async () => {
     const service = new Service({ appName: 'shop' });
-    await service.hold();
+    await service.manager.acquire(['k'], service.call);
     expect((await service.refused()).holder).toEqual(asSeen(service, 'shop'));
-    expect(service.counts).toMatchObject({ inspect: 0, read: 0 });
+    expect(service.counts).toMatchObject({ read: 0 });
   });
 
   it('has the name in package.json when the app gives none', async () => {
@@ -257,9 +265,18 @@ describe('inspect and list', () => {
     ])
       await processes.send!(id, text);
     await processes.send!(id, JSON.stringify({ answer: '../x', owners: ['a'] }));
-    await processes.write(id, '{"host":7,"pid":"1","appName":["x"],"instanceId":"forged"}', 60_000);
+    await processes.send!(id, '{"answer":"x","owners":[{"toString":1,"valueOf":1}]}');
+    await processes.send!(id, `{"answer":"x","owners":${'['.repeat(50_000)}${']'.repeat(50_000)}}`);
+    await processes.send!(id, JSON.stringify({ answer: other.manager.instanceId, owners: [] }));
+    await settled();
+    expect(await processes.read([other.manager.instanceId])).toEqual([undefined]);
+    await processes.write(
+      id,
+      '{"host":7,"pid":-5,"appName":"\\u001b[31mred\\n","instanceId":"forged"}',
+      60_000,
+    );
     const shown = await inTime(other.manager.inspect('k'));
-    expect(shown!.holders[0]!.process).toEqual({ instanceId: id, client: 'node' });
+    expect(shown!.holders[0]!.process).toEqual({ instanceId: id, client: 'node', appName: '[31mred' });
   });
 });
 
