@@ -1,4 +1,5 @@
 import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/lock-settings.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
@@ -26,6 +27,9 @@ export class VirtualLocks {
   requests = 0;
 
   constructor(readonly settings: LockSettings = DEFAULT_SETTINGS) {
+    // Records would be renewed all through the virtual years.
+    this.store.processes.write = () =>
+      Promise.reject(new LockConfigurationError('there are no records here.'));
     this.manager = new LockManager(this.store, settings, new Log(), this.runtime);
     this.locks = new LockService(this.manager);
     const store = this.store as unknown as { request: (work: () => unknown) => Promise<unknown> };
