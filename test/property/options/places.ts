@@ -252,8 +252,8 @@ const start = async (given: Given): Promise<Locks> => {
 
 /** What a service without Nest makes of its options. */
 const startWithoutNest = async (given: LockServiceOptions): Promise<Locks> => {
-  await (await createLockService(given)).close();
   const resolved = resolveOptions(given, WITHOUT_NEST);
+  await (await createLockService({ ...given, keyPrefix: 'lock:' })).close();
   return withSettings(resolved.settings, { ...resolved, exports: [] });
 };
 

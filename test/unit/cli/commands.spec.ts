@@ -50,13 +50,13 @@ describe('the command who', () => {
     const locks = createTestingLocks();
     expect(await run(locks, {})).toMatchObject({ exitCode: 1, out: 'order:42 is free.\n' });
     expect(await run(locks, { json: true })).toMatchObject({ exitCode: 1, out: 'null\n' });
-    await locks.acquire('order:42', { leaseMs: 90_000_000 });
+    await locks.acquire('order:42', { leaseMs: 95_400_000 });
     const { exitCode, out } = await run(locks, {});
     expect([exitCode, out]).toEqual([
       0,
       expect.stringMatching(/^KEY .*\norder:42 +exclusive +.+ +24 h|^KEY/),
     ]);
-    expect(out).toMatch(/\norder:42 {2}exclusive {2}\S+ +1 d 0 h .*\nNo caller is queued\.\n$/);
+    expect(out).toMatch(/\norder:42 {2}exclusive {2}\S+ +1 d 2 h .*\nNo caller is queued\.\n$/);
   });
 
   it('writes JSON in which a lease without an end is null', async () => {
