@@ -85,7 +85,8 @@ export class OwnProcess {
     try {
       this.record ??= await this.readRecord();
       const { notes } = this;
-      if (!notes) return;
+      // It may have stopped while the name of the app was read.
+      if (!notes || this.timer === undefined) return;
       this.stopListening ??= notes.listen?.(host.instanceId, (text) => void this.answer(text));
       this.isWritten = true;
       await notes.write(host.instanceId, this.record, host.periodMs * PERIODS);
