@@ -19,7 +19,7 @@ describe('five workers that are patient for 5 s while each works for 4 s', () =>
     const managers: LockManager[] = [];
     const open = async (): Promise<LockService> => {
       const store = await harness.connect();
-      const { settings } = resolveOptions({ store, shutdownGraceMs: 0 });
+      const { settings } = resolveOptions({ store, shutdownGraceMs: 0, holderInfo: false });
       const log = { log: () => undefined, warn: () => undefined };
       const manager = new LockManager(store, settings, log);
       managers.push(manager);
