@@ -39,7 +39,15 @@ const OF_NEST_LAYER = [
     'Locked',
     'RedisLockModule',
   ],
-  ...['detached', 'fenceTransaction', 'getLockServiceToken', 'migrateFencing', 'sweepFences', 'withLocks'],
+  ...[
+    'createLockService',
+    'detached',
+    'fenceTransaction',
+    'getLockServiceToken',
+    'migrateFencing',
+    'sweepFences',
+    'withLocks',
+  ],
 ];
 const OF_CORE = [
   ...['LockAbortedError', 'LockConfigurationError', 'LockError', 'LockKeyError', 'LockLostError'],

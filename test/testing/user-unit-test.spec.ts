@@ -97,7 +97,7 @@ describe('with fake timers', () => {
   });
 
   it('a wait is over when the clock says so', async () => {
-    const locks = createTestingLocks();
+    const locks = createTestingLocks('memory', { holderInfo: false });
     const orders = bindLocks(new OrderService(new Payments()), locks);
     const lease = await locks.acquire('order:alice');
     const refused = expect(orders.place('alice')).rejects.toThrow(/still taken after 5000 ms/);
