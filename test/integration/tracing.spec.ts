@@ -1,4 +1,4 @@
-// What APMs see of the store's commands: they subscribe to the channels of ioredis, and have the caller's context.
+// An APM subscribes to the channels of ioredis. It sees the commands of the store, and the async context that they run in.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { expect, it } from 'vitest';

@@ -80,7 +80,8 @@ describe('in a testing module', () => {
 
 describe('without Nest', () => {
   it('bindLocks gives an object made by hand its locks', async () => {
-    const locks = createTestingLocks('memory', { waitMs: 0 });
+    // Nothing closes it: the timer of its record would go on in the next test, with the clock of that.
+    const locks = createTestingLocks('memory', { waitMs: 0, holderInfo: false });
     const orders = bindLocks(new OrderService(new Payments()), locks);
     await expect(orders.place('alice')).resolves.toMatchObject({ result: 'charged' });
     await using _other = await locks.acquire('order:alice');
@@ -97,7 +98,7 @@ describe('with fake timers', () => {
   });
 
   it('a wait is over when the clock says so', async () => {
-    const locks = createTestingLocks('memory', { holderInfo: false });
+    const locks = createTestingLocks();
     const orders = bindLocks(new OrderService(new Payments()), locks);
     const lease = await locks.acquire('order:alice');
     const refused = expect(orders.place('alice')).rejects.toThrow(/still taken after 5000 ms/);
