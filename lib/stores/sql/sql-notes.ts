@@ -10,6 +10,9 @@ export const MEMBER = raw("'note'");
 /** The row of a note. */
 export const IS_NOTE = raw("member = 'note'");
 
+/** Returns whether a name in the table is that of a note. */
+export const isNote = (row: string): boolean => row.startsWith(NOTE_PREFIX);
+
 /** Returns the name of a note in the table. */
 const rowOf = (name: string): string => `${NOTE_PREFIX}${name}`;
 

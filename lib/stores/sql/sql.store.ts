@@ -9,7 +9,7 @@ import { checkSqlKey } from './names.js';
 import type { SqlDialect } from './sql-dialect.js';
 import { SqlKind } from './sql-kind.js';
 import { SqlLanes } from './sql-lanes.js';
-import { SqlNotes } from './sql-notes.js';
+import { isNote, SqlNotes } from './sql-notes.js';
 import { Sweeper } from './sweeper.js';
 
 /** Options of a store on a database that all databases have in common, with their defaults. */
@@ -94,6 +94,7 @@ export class SqlStore implements LockStore {
   }
 
   async forceUnlock(finalKey: string): Promise<boolean> {
+    if (isNote(finalKey)) return false;
     return this.lanes.run(finalKey, this.dialect.forceUnlock(finalKey));
   }
 

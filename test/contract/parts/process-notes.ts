@@ -27,6 +27,20 @@ export function describeProcessNotes(context: ContractContext): void {
     });
   });
 
+  describe('the place of a note', () => {
+    it.each(['', '{}'])('is no lock, and no forced unlock of its name ends it %s', async (braces) => {
+      const [a, b] = [await context.connect(), await context.connect()];
+      const name = randomUUID();
+      await a.processes.write(name, 'text', TTL_MS);
+      const [before = '', after = ''] = braces;
+      const finalKey = `nest_redis_lock:process:${before}${name}${after}`;
+      // A store may refuse the name.
+      expect(await b.forceUnlock(finalKey).catch(() => false)).toBe(false);
+      expect(await b.processes.read([name])).toEqual(['text']);
+      await a.processes.remove(name);
+    });
+  });
+
   describe('a message to a process', () => {
     it('reaches the process that listens on the name, and no other, until it stops', async () => {
       const [a, b] = [await context.connect(), await context.connect()];
