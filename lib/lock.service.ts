@@ -16,7 +16,7 @@ import type {
   SectionOptions,
   Without,
 } from './core/settings/acquire-options.js';
-import type { LockCall } from './core/settings/lock-call.js';
+import type { AnyCallOptions, LockCall } from './core/settings/lock-call.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { callAndSection, callOf, methodDefaults, type MethodDefaults } from './call-arguments.js';
 import { Permits } from './permits.js';
@@ -317,7 +317,14 @@ class LockService {
 
   /** @internal Returns the resolved options of a `withLocks` section. */
   callOfSection(options: SectionOptions): LockCall {
-    return callOf(options, this.defaults.withLocks, 'withLock', this.manager.settings);
+    return callOf(options, this.defaults.withLocks, 'withLocks', this.manager.settings);
+  }
+
+  /** @internal Throws `LockConfigurationError` for options of a decorator that this service or its store rejects. */
+  checkSection(method: 'withLock' | '@Limited', options: AnyCallOptions): void {
+    const { defaults, manager } = this;
+    const defaultsOfKind = method === 'withLock' ? defaults.withLock : defaults.permits;
+    manager.checkCall(callOf(options, defaultsOfKind, method, manager.settings));
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */

@@ -30,3 +30,9 @@ export const permitsOf = async (
     );
   return requests.request(key, 'inspecting', () => store.permits!(settings.keyPrefix + key));
 };
+
+/** Asks the holders of a key to release it. Resolves with whether there was one. */
+export const revokeKey = async (core: CoreContext, key: string): Promise<boolean> => {
+  const revoke = core.revocations.checkStore();
+  return core.requests.request(key, 'revoking', () => revoke(core.settings.keyPrefix + key));
+};

@@ -10,7 +10,7 @@ import { downgradeLease } from './lease/downgrade-lease.js';
 import { extendLease, verifyLease } from './lease/extend-lease.js';
 import { currentSection, Section } from './nesting/section.js';
 import type { InspectedKey } from './holders/holders.js';
-import { inspectKey, permitsOf, stateOf } from './inspecting.js';
+import { inspectKey, permitsOf, revokeKey, stateOf } from './inspecting.js';
 import { forceUnlock } from './lease/force-unlock.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
@@ -18,7 +18,7 @@ import type { LeasePart } from './lease/lease-part.js';
 import { isTaken, withHolder, withLabel, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
-import type { LockCall } from './settings/lock-call.js';
+import { defaultCall, type LockCall } from './settings/lock-call.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { LockStore } from './seam/lock-store.js';
 import { CountDownLatch } from './objects/count-down-latch.js';
@@ -57,7 +57,7 @@ export class LockManager implements LeaseHost {
     service = '',
   ) {
     this.core = new CoreContext(store, settings, runtime, logger, group, service);
-    this.core.requests.checkKind('exclusive');
+    this.checkCall(defaultCall(settings));
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
     this.objects = new ObjectContext(this.core, this.inFlight);
@@ -80,6 +80,9 @@ export class LockManager implements LeaseHost {
   newId(): string {
     return this.runtime.newId();
   }
+
+  /** Throws `LockConfigurationError` when the store cannot do what a call wants. */
+  readonly checkCall = (call: LockCall): void => this.core.requests.checkCall(call);
 
   /** Returns a key as logs, errors and events show it. */
   readonly shown: ShowKey = (key) => this.core.shown(key);
@@ -234,6 +237,7 @@ export class LockManager implements LeaseHost {
       // The lease may end before its section begins, because this process was paused.
       lease.mustBeHeld('run');
       result = await this.core.telemetry.inSection(open, section, lease);
+      lease.succeeded(call.oncePerMs);
     } finally {
       if (!open.close()) await open.emptied();
       const ended = this.end(lease);
@@ -280,10 +284,8 @@ export class LockManager implements LeaseHost {
     return this.core.awaited(forceUnlock(this.core, key));
   }
 
-  async revoke(key: string): Promise<boolean> {
-    const revoke = this.core.revocations.checkStore();
-    const finalKey = this.settings.keyPrefix + key;
-    return this.core.awaited(this.core.requests.request(key, 'revoking', () => revoke(finalKey)));
+  revoke(key: string): Promise<boolean> {
+    return this.core.awaited(revokeKey(this.core, key));
   }
 
   onRevocationRequested(lease: Lease, listener: RevocationListener): () => void {

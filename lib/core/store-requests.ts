@@ -42,11 +42,12 @@ export class StoreRequests {
   }
 
   /** Throws `LockConfigurationError` when the store cannot do what a call wants. */
-  checkCall({ kind, holdAtLeastMs }: LockCall): void {
+  checkCall({ kind, holdAtLeastMs, oncePerMs }: LockCall): void {
     this.kind(kind);
-    if (holdAtLeastMs > 0 && this.store.lease.type === 'session') {
+    const keeps = holdAtLeastMs > 0 || oncePerMs !== undefined;
+    if (keeps && this.store.lease.type === 'session') {
       throw new LockConfigurationError(
-        `holdAtLeastMs: ${this.store.name} ends a lock with the session of its process, and cannot keep it for a time. ` +
+        `${oncePerMs === undefined ? 'holdAtLeastMs' : 'oncePerMs'}: ${this.store.name} ends a lock with the session of its process, and cannot keep it for a time. ` +
           'Leave the option out.',
       );
     }

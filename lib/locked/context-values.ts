@@ -36,5 +36,6 @@ export const checkContextValues = (
   }
 };
 
-const isOverridden = (instance: object, prototype: object, name: PropertyKey): boolean =>
+/** Returns whether a class below has a method of the same name. */
+export const isOverridden = (instance: object, prototype: object, name: PropertyKey): boolean =>
   prototypesOf(instance).find((one) => Object.hasOwn(one, name)) !== prototype;

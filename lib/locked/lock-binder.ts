@@ -1,7 +1,7 @@
 import type { LockLogger } from '../core/lock-events.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
-import { checkContextValues, type ContextSources } from './context-values.js';
+import { checkContextValues, isOverridden, type ContextSources } from './context-values.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
 import { warningsOf } from './warnings-of.js';
 
@@ -11,11 +11,25 @@ interface InstanceWrapper {
   readonly isNotMetatype?: boolean;
 }
 
+/** Checks what only the module knows: values for `<<$name>>`, and whether its service takes the options. */
+const checkUse = (
+  instance: object,
+  name: string | undefined,
+  locks: LockService,
+  sources: ContextSources,
+): void => {
+  checkContextValues(instance, name, sources);
+  for (const { prototype, method } of lockedMethodsOf(instance)) {
+    if (method.service !== name || isOverridden(instance, prototype, method.name)) continue;
+    method.checkOptions(locks);
+  }
+};
+
 /**
  * Binds the lock service, when the app starts, to objects that Nest did not create from a class (`useFactory`,
  * `useValue`, also in an array). Warns of methods that are probably not locked as intended.
  *
- * @param sources of values for `<<$name>>`; undefined: they are not checked
+ * @param sources of values for `<<$name>>`; undefined: neither these nor the options are checked
  */
 export const bindAll = (
   wrappers: readonly InstanceWrapper[],
@@ -30,7 +44,7 @@ export const bindAll = (
       if (typeof instance !== 'object' || instance === null) continue;
       const services = lockedMethodsOf(instance).map(({ method }) => method.service);
       if (!services.includes(name)) continue;
-      if (sources) checkContextValues(instance, name, sources);
+      if (sources) checkUse(instance, name, locks, sources);
       if (!serviceOf(instance, name)) bindService(instance, name, locks);
       for (const warning of warningsOf(instance, name, checked)) logger.warn(warning);
     }

@@ -36,6 +36,8 @@ export interface LockedMethod {
   readonly service: string | undefined;
   /** Placeholders of its key that need a value from the module: `<<$name>>`. */
   readonly contextPlaceholders: readonly Placeholder[];
+  /** Throws `LockConfigurationError` for options that the service or its store rejects. */
+  readonly checkOptions: (locks: LockService) => void;
   /** Function that the decorator found: the method itself, or the wrapper of a decorator below. */
   readonly original: Method;
   readonly wrapper: Method;

@@ -47,6 +47,9 @@ export interface SectionDecorator {
   readonly run: RunSection;
 }
 
+/** A decorator does not know the settings of its module, so it checks against the smallest `watchdogMs`. */
+const SMALLEST = { ...DEFAULT_SETTINGS, watchdogMs: DEFAULT_SETTINGS.minWatchdogMs };
+
 const isOptions = (value: unknown): value is AnyOptions =>
   typeof value === 'object' && value !== null && !isArray(value);
 
@@ -70,6 +73,7 @@ export const sectionDecorator =
       }
       const options = checkedOptions(decorator, given as AnyOptions, where);
       const style = resultStyle(decorator.name, target, property, original, where);
+      if (options.oncePerMs !== undefined) refuseStream(style, where);
       const { keysOf, contextPlaceholders } = keySource(
         decorator,
         key as Key | undefined,
@@ -90,6 +94,8 @@ export const sectionDecorator =
         callSignal: () => requestContext.getStore()?.signal,
         streamBegins: () => requestContext.getStore()?.streamBegins?.(),
       };
+      const checkOptions = (locks: LockService): void =>
+        named(where, () => locks.checkSection(decorator.method, spec.callOptions));
       const wrapper = likeOriginal(wrapMethod(spec, style), original);
       const metadata = metadataOf(key as Key | undefined, options, where);
       refuseSameKey(original, metadata, where);
@@ -100,30 +106,43 @@ export const sectionDecorator =
         name: property,
         service: options.service,
         contextPlaceholders,
+        checkOptions,
         original,
         wrapper,
       });
     };
   };
 
+/** Adds the method to the error of a check. */
+const named = <T>(where: string, check: () => T): T => {
+  try {
+    return check();
+  } catch (error) {
+    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
+  }
+};
+
 /** Returns a frozen copy: every call gets the options that were checked here. */
 const checkedOptions = (
   { name, optionNames, method }: SectionDecorator,
   given: AnyOptions,
   where: string,
-): AnyOptions => {
-  try {
-    return reading('options', () => {
+): AnyOptions =>
+  named(where, () =>
+    reading('options', () => {
       if (!isOptions(given)) invalidOption('options', 'an object such as { waitMs: 2_000 }', given);
       const options = Object.freeze({ ...given });
       checkNames(options, name, optionNames);
       const { onBusy, service, ...call } = options;
-      resolveCall(call, defaultCall(DEFAULT_SETTINGS), method, DEFAULT_SETTINGS);
+      resolveCall(call, defaultCall(SMALLEST), method, SMALLEST);
       if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
         invalidOption('onBusy', "'skip' or a function", onBusy);
       }
       if (service !== undefined && typeof service !== 'string') {
         invalidOption('service', 'the name of a module', service);
+      }
+      if (typeof onBusy === 'function' && call.oncePerMs !== undefined) {
+        invalidOption('onBusy', "'skip' or left out with oncePerMs", onBusy);
       }
       if (onBusy === 'skip' && call.waitMs !== undefined && call.waitMs !== 0) {
         throw new LockConfigurationError(
@@ -132,11 +151,8 @@ const checkedOptions = (
         );
       }
       return options;
-    });
-  } catch (error) {
-    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
-  }
-};
+    }),
+  );
 
 const metadataOf = (key: Key | undefined, options: AnyOptions, where: string): AnyMetadata =>
   Object.freeze({ key: isArray(key) ? Object.freeze(key.map(frozen)) : (key ?? where), options });
@@ -183,6 +199,15 @@ const resultStyle = (
   }
   if (declared?.name === 'Promise') return 'promise';
   return declared ? 'iterable' : 'unknown';
+};
+
+/** Rejects a stream where the lock needs to know whether the work succeeded: its reader may leave at any time. */
+const refuseStream = (style: ResultStyle, where: string): void => {
+  if (style === 'promise' || style === 'unknown') return;
+  throw new LockConfigurationError(
+    `${where}: a method with oncePerMs must return a Promise, because a stream does not tell whether the work succeeded. ` +
+      'Make it async.',
+  );
 };
 
 type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;

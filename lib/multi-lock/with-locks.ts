@@ -18,7 +18,7 @@ export interface LockOfService {
   readonly mode?: 'read' | 'write' | undefined;
 }
 
-type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
+type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits' | 'oncePerMs'>;
 
 /** Function that runs while all locks are held. */
 export type MultiSection<T> = (lease: MultiLease) => T | PromiseLike<T>;

@@ -85,6 +85,10 @@ export const bindLocks = <T extends object>(instance: T, locks: LockService): T 
       `bindLocks: ${instance.constructor.name} has no @Locked or @Limited method.`,
     );
   }
-  for (const { method } of methods) bindService(instance, method.service, locks);
+  for (const { method } of methods) {
+    // A mock of the service has no check.
+    if (locks instanceof LockService) method.checkOptions(locks);
+    bindService(instance, method.service, locks);
+  }
   return instance;
 };

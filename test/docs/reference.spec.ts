@@ -153,6 +153,7 @@ describe('the documentation', () => {
     );
     const words: Record<string, string> = {
       leaseMs: 'none',
+      maxHoldMs: 'no limit',
       maxWaiters: 'no limit',
       slowHoldMs: 'never',
       appName: 'in package.json',

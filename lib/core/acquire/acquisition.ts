@@ -71,16 +71,16 @@ export class Acquisition implements HoldTerms {
     granted: (parts: readonly LeasePart[]) => T,
     refused: Refused,
   ): Promise<T> {
-    const { waitMs, signal, label } = call;
+    const { waitMs, signal, label, maxHoldMs } = call;
     const nested = isNested(this.core.group);
     const [first] = keys;
     if (nested || keys.length !== 1 || typeof first !== 'string') {
-      const wait = { startedAt, waitMs, signal, nested, label };
+      const wait = { startedAt, waitMs, signal, nested, label, maxHoldMs };
       return this.takeSeveral(keys, wait, call, refused).then(granted);
     }
     // Most calls are this one. Promises are the main cost beside the store, so there is no needless one.
     const only = this.withName(first);
-    const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label };
+    const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label, maxHoldMs };
     return this.takeHold(wait, only.finalKey, call, call.leaseMs).then(
       (hold) => granted(this.complete([partOf(hold, only, label)], call)),
       (error: unknown) => refused(error),
@@ -97,8 +97,8 @@ export class Acquisition implements HoldTerms {
     call: LockCall,
     leaseMeanwhile: number | undefined,
   ): Promise<LeasePart[]> {
-    const { waitMs, signal, label } = call;
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label };
+    const { waitMs, signal, label, maxHoldMs } = call;
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label, maxHoldMs };
     return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
   }
 

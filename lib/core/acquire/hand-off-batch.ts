@@ -1,4 +1,4 @@
-import type { Hold } from '../lease/hold.js';
+import type { Hold, HoldCaller } from '../lease/hold.js';
 
 /**
  * Limits of a hand-off batch: it ends after 64 leases or 50 ms, whichever comes first. So short work costs two requests
@@ -30,15 +30,15 @@ export const beginBatch = (hold: Hold, leases: number, waiting = 0): void => {
  * Returns the hold for the next lease; undefined when it has to be released. A hold is handed off only from one renewed
  * lease to another: the next holder would inherit a fixed lease that is nearly over.
  *
- * @param label label of the next holder's call
+ * @param caller the next holder
  */
-export const handedOffFrom = (hold: Hold, now: number, label: string): Hold | undefined => {
+export const handedOffFrom = (hold: Hold, now: number, caller: HoldCaller): Hold | undefined => {
   const { batch } = hold;
   if (!batch || batch.leasesLeft === 0 || now >= batch.until) return undefined;
   if (hold.watchdogMs === undefined || hold.keepUntil > now || !hold.isSound(now)) return undefined;
   // Taken for longer than that, for a minimum time that has not begun: the next holder has not asked for it.
   if (hold.claim.leaseMs > hold.watchdogMs) return undefined;
-  const next = hold.successor(batch.nextToken, now, label);
+  const next = hold.successor(batch.nextToken, now, caller);
   batch.leasesLeft--;
   if (batch.nextToken !== undefined) batch.nextToken++;
   return next;

@@ -278,7 +278,7 @@ export class LocalQueue implements HoldEndListener {
     if (this.waiters.size === 0 || hold.watchdogMs === undefined) return false;
     const next = this.waiters.first;
     if (next?.watchdogMs !== hold.watchdogMs) return false;
-    const passed = handedOffFrom(hold, this.host.runtime.now(), next.wait.label);
+    const passed = handedOffFrom(hold, this.host.runtime.now(), next.wait);
     if (!passed) return false;
     this.host.keepAlive(passed);
     this.held = passed;

@@ -1,4 +1,5 @@
 import type { LockKind } from '../kinds/kinds.js';
+import type { HoldCaller } from '../lease/hold.js';
 
 /** A caller that waits at a key, and the limits of its wait. */
 export interface TimedWait {
@@ -12,10 +13,8 @@ export interface TimedWait {
 }
 
 /** A caller that wants a lock or a permit. */
-export interface Wait extends TimedWait {
+export interface Wait extends TimedWait, HoldCaller {
   readonly kind: LockKind;
-  /** Label of its call. */
-  readonly label: string;
   /** Whether the event `waiting` was emitted; see `SlowWaits`. */
   isSlow?: boolean;
 }

@@ -12,9 +12,9 @@ export interface WantedHold {
   readonly watchdogMs: number | undefined;
 }
 
-/** Returns whether a call may share a hold: its lease is renewed, and it has no minimum time. */
-export const mayShare = ({ kind, leaseMs, holdAtLeastMs }: LockCall): boolean =>
-  kindOf(kind).shared && leaseMs === undefined && holdAtLeastMs === 0;
+/** Returns whether a call may share a hold: its lease is renewed, and has neither a minimum nor a maximum time. */
+export const mayShare = ({ kind, leaseMs, holdAtLeastMs, maxHoldMs }: LockCall): boolean =>
+  kindOf(kind).shared && leaseMs === undefined && holdAtLeastMs === 0 && maxHoldMs === Infinity;
 
 /** What a contention needs of the service instance. */
 export interface HoldTerms {

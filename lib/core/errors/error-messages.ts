@@ -245,6 +245,8 @@ const LOSS: Record<LossReason | 'outer-release', string> = {
   refused: 'the store no longer had it (it expired, was deleted by somebody, or the store lost its data)',
   entered:
     'a lock of another kind of another client (a read-write lock of Redisson) was taken on the same name beside it',
+  overdue:
+    'its caller held it for maxHoldMs. It is not renewed any more, and ends with its lease or with the work, whichever comes first',
   'force-unlocked': 'somebody called forceUnlock',
   'outer-release': 'the lease around it was released by hand while it was inside',
   shutdown: 'the app is stopping and the work did not end within shutdownGraceMs',

@@ -120,6 +120,8 @@ export type LossReason =
   | 'refused'
   /** The store reported then that another client acquired a lock of another kind on the same key. */
   | 'entered'
+  /** Its caller held it for `maxHoldMs`. The store has it until the lease ends, so that the work can stop. */
+  | 'overdue'
   /** `forceUnlock` in this process ended it. */
   | 'force-unlocked'
   /** The app is stopping, and the section did not end within the grace period. */

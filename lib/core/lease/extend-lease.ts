@@ -65,7 +65,8 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
     const reply = replies[i] ?? { status: 'failed', cause: new Error('the store gave too few answers') };
     // Read the clock once: between two reads the lease could be reported lost, and then be renewed here.
     const now = runtime.now();
-    if (now >= hold.validUntil) hold.lose('expired');
+    const over = hold.overBy(now);
+    if (over) hold.lose(over);
     if (hold.state !== 'held') return;
     // The lease ended meanwhile. If other leases share its hold, it was cut behind this request.
     if (lease.parts[i]!.state !== 'held') return;

@@ -38,6 +38,8 @@ export interface HoldCaller {
   readonly key: string;
   /** Label of its call. */
   readonly label: string;
+  /** How long it may hold at most, in ms; `Infinity`: without a limit. */
+  readonly maxHoldMs: number;
 }
 
 /** Terms of the store's grant. */
@@ -92,6 +94,8 @@ export class Hold {
   readonly key: string;
   private readonly grantedTo: string;
   readonly grantedAt: number;
+  /** When `maxHoldMs` of its caller is over; no extension moves it. */
+  private readonly limitAt: number;
   /** Whether the event `slow-hold` was emitted. */
   isSlow = false;
   /** Kind of lock that the caller requested; see {@link downgraded}. */
@@ -116,6 +120,7 @@ export class Hold {
     this.watchdog = watchdogMs;
     this.fencingToken = token;
     this.grantedAt = grantedAt;
+    this.limitAt = grantedAt + caller.maxHoldMs;
     this.lost = lost;
     this.grantedBy = grantedBy;
     this.storeOwner = owner;
@@ -167,9 +172,20 @@ export class Hold {
     return this.confirmedAt;
   }
 
-  /** Until when the hold is certainly valid, on the runtime's clock. */
-  get validUntil(): number {
+  /** Until when the store certainly has the hold, on the runtime's clock. */
+  private get leaseUntil(): number {
     return this.session ? Math.min(this.certainUntil, this.session.validUntil) : this.certainUntil;
+  }
+
+  /** Until when its holder may rely on it, on the runtime's clock. */
+  get validUntil(): number {
+    return Math.min(this.leaseUntil, this.limitAt);
+  }
+
+  /** Returns the reason of the loss if its time is over; undefined while it is valid. */
+  overBy(now: number): 'expired' | 'overdue' | undefined {
+    if (now >= this.leaseUntil) return 'expired';
+    return now >= this.limitAt ? 'overdue' : undefined;
   }
 
   /** Until when the store may keep it at most: requests with an unknown outcome may have been executed. */
@@ -272,14 +288,10 @@ export class Hold {
    * may be corrected.
    */
   renew(sentAt: number, requestedMs: number, leftMs: number, repliedAt: number): void {
-    if (this.session) return this.extendFixed(sentAt + requestedMs);
+    // Of the end of a fixed lease in a session the store knows nothing.
+    if (this.session) return void (this.certainUntil = Math.max(this.certainUntil, sentAt + requestedMs));
     const less = repliedAt + leftMs < this.certainUntil;
     this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, requestedMs), this.certainUntil - sentAt));
-  }
-
-  /** Moves the end of a fixed lease in a session, which the store knows nothing of. */
-  private extendFixed(until: number): void {
-    this.certainUntil = Math.max(this.certainUntil, until);
   }
 
   /** A renewal to `requestedMs` has been sent. */
@@ -398,16 +410,16 @@ export class Hold {
       !this.lengthened &&
       this.requests === 0 &&
       this.retry === Infinity;
-    if (this.session) return certain && now < this.validUntil;
+    if (this.session) return certain && now < this.leaseUntil;
     return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
   }
 
-  /** Returns the same hold for the next lease: with its own token and label, and without listeners. */
-  successor(token: number | undefined, grantedAt: number, label: string): Hold {
+  /** Returns the same hold for the next lease: with its own token, label and limit, and without listeners. */
+  successor(token: number | undefined, grantedAt: number, { label, maxHoldMs }: HoldCaller): Hold {
     const { key, endListener, claimed, watchdog, confirmedAt, validForMs, session, lost, grantedBy, owner } =
       this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, session, lost, grantedBy, owner };
-    const next = new Hold({ key, label }, endListener, claimed, watchdog, granted);
+    const next = new Hold({ key, label, maxHoldMs }, endListener, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;
     next.look = this.look;

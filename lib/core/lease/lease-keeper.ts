@@ -1,5 +1,6 @@
 import { onAbort } from '../abort-listeners.js';
 import { CompactingMap } from '../compacting.js';
+import type { LossReason } from '../lock-events.js';
 import type { Runtime } from '../runtime.js';
 import type { Session } from '../seam/lease-model.js';
 import type { ExtendReply } from '../seam/reply.js';
@@ -121,7 +122,8 @@ export class LeaseKeeper {
 
   /** Ends the hold at once if its time is over. Call it before relying on a lease: the timer may be late. */
   checkExpiry(hold: Hold): void {
-    if (hold.state === 'held' && this.runtime.now() >= hold.validUntil) this.lose(hold, 'expired');
+    const over = hold.state === 'held' ? hold.overBy(this.runtime.now()) : undefined;
+    if (over) this.lose(hold, over);
   }
 
   /** Returns the next renewal time of holds with this lease; the first of them starts the rounds. */
@@ -159,8 +161,9 @@ export class LeaseKeeper {
     for (const hold of this.all) {
       // A listener of a loss may have ended other leases.
       if (hold.state !== 'held') continue;
-      if (now >= hold.validUntil) {
-        this.lose(hold, 'expired');
+      const over = hold.overBy(now);
+      if (over) {
+        this.lose(hold, over);
         continue;
       }
       if (now >= this.slowAt(hold)) this.isSlow(hold, now);
@@ -217,7 +220,8 @@ export class LeaseKeeper {
     if (reply.status === 'lost') return this.lose(hold, reply.intruder ? 'entered' : 'refused');
     const now = this.runtime.now();
     // A late reply must not revive a hold that has expired for its holder.
-    if (now >= hold.validUntil) return this.lose(hold, 'expired');
+    const over = hold.overBy(now);
+    if (over) return this.lose(hold, over);
     if (reply.status === 'held') {
       // No pause may come between the read of the clock and this line.
       hold.renew(sentAt, requestedMs, reply.validForMs, now);
@@ -232,7 +236,7 @@ export class LeaseKeeper {
     if (hold.requestAgainAt < this.timerDueAt) this.arm(hold.requestAgainAt);
   }
 
-  private lose(hold: Hold, reason: 'expired' | 'refused' | 'entered'): void {
+  private lose(hold: Hold, reason: LossReason): void {
     this.remove(hold);
     hold.lose(reason);
   }

@@ -273,6 +273,12 @@ export class Lease implements AsyncDisposable {
     );
   }
 
+  /** @internal The section has succeeded: keeps the keys until the window ends, which began at their grants. */
+  succeeded(oncePerMs: number | undefined): void {
+    if (oncePerMs === undefined) return;
+    for (const { hold } of this.#parts) hold.keepAtLeastUntil(hold.grantedAt + oncePerMs);
+  }
+
   /** @internal Returns a key as errors and logs show it. */
   shown(key: string): ShownKey {
     return this.#host.shown(key);

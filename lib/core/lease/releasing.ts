@@ -71,8 +71,9 @@ export class Releasing {
     const { core } = this;
     const { hold } = part;
     if (hold.state === 'lost') {
-      // A renewal with an unknown outcome may have kept it in the store.
-      if (hold.lossReason !== 'refused' && !hold.session) core.undo.begin(orphanOf(hold));
+      // A renewal with an unknown outcome may have kept it in the store. An overdue hold is still there.
+      const mayBeThere = hold.session ? hold.lossReason === 'overdue' : hold.lossReason !== 'refused';
+      if (mayBeThere) core.undo.begin(orphanOf(hold));
       return Promise.resolve('lost');
     }
     if (hold.state === 'released') return Promise.resolve('released');
@@ -162,7 +163,9 @@ export class Releasing {
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
     // Over a session nothing else ends it in the store.
-    if (hold.session && hold.lossReason === 'expired') this.core.undo.begin(orphanOf(hold));
+    const { session, lossReason, watchdogMs: afterMs } = hold;
+    if (session && lossReason === 'expired') this.core.undo.begin(orphanOf(hold));
+    if (session && lossReason === 'overdue') this.core.undo.begin({ ...orphanOf(hold), afterMs });
     this.announceLost(hold);
     // The next caller of this process need not wait for work that has lost its lock.
     hold.endListener.leave();

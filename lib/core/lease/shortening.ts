@@ -64,7 +64,8 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   hold.cutOver(now + keepForMs);
   requests.replied();
   if (hold.state !== 'held') return;
-  if (now >= hold.validUntil) hold.lose('expired');
+  const over = hold.overBy(now);
+  if (over) hold.lose(over);
   else if (!reply.wasHeld) hold.lose(reply.intruder ? 'entered' : 'refused');
   else hold.confirm(sentAt, keepForMs);
 };

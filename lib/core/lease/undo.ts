@@ -16,6 +16,8 @@ export interface Orphan {
   readonly until: number;
   /** Returns how long it still has to stay, in ms; see `Hold.keepForMs`. */
   readonly keepForMs?: (now: number) => number | undefined;
+  /** How long its work still has to stop, in ms. Default: 0. */
+  readonly afterMs?: number;
 }
 
 /**
@@ -39,10 +41,11 @@ export class Undo {
   }
 
   /** Releases a hold in the background. */
-  begin({ claim, uncertain, until, keepForMs }: Orphan): void {
+  begin({ claim, uncertain, until, keepForMs, afterMs = 0 }: Orphan): void {
     const request = (): Promise<unknown> =>
       this.release(claim, { uncertain, keepForMs: keepForMs?.(this.runtime.now()) });
-    this.track(this.untilReplied(request, until));
+    const replied = (): Promise<void> => this.untilReplied(request, until);
+    this.track(afterMs === 0 ? replied() : this.pause(afterMs).then(replied));
   }
 
   /** Removes a queue entry in the background, and releases what was granted to it. */

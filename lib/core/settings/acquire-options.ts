@@ -28,6 +28,14 @@ export interface AcquireOptions {
    * meanwhile; only a forced unlock ends it sooner. At most `leaseMs` if that is given. Default: 0.
    */
   readonly holdAtLeastMs?: number;
+  /**
+   * Maximum time in ms for which this call may hold the lock, from its own grant. Use it for work that may hang: the
+   * watchdog would renew its lease without end. At the limit `lease.signal` aborts, the event `lost` has the reason
+   * `overdue`, and the lease is not renewed any more. Other callers get the lock when the work ends, or else when the
+   * lease ends. `extend` does not move the limit. It covers nested calls on the same key; a nested call's own limit has
+   * no effect. At least `watchdogMs / 3`, and not together with `leaseMs`. Default: the module's `maxHoldMs` (no limit).
+   */
+  readonly maxHoldMs?: number;
   /** Signal that ends the wait with `LockAbortedError`. It does not end a granted lease. */
   readonly signal?: AbortSignal;
   /**
@@ -74,6 +82,13 @@ export interface SectionOptions extends AcquireOptions {
    * `onLost: 'throw'`. Default: the module's `awaitRelease` (true).
    */
   readonly awaitRelease?: boolean;
+  /**
+   * Window in ms, from the grant, in which the section succeeds once over all processes. After a success the lock stays
+   * held until the window ends, so that further calls find it taken. After an error it is released, and after a crash its
+   * lease ends: then the next call runs the section again. The call does not schedule anything, and does not wait: not
+   * together with `waitMs`, `leaseMs`, `holdAtLeastMs`, or a function as `onBusy`. Default: no window.
+   */
+  readonly oncePerMs?: number;
 }
 
 /** Options of `LockService.permits`. */

@@ -1,5 +1,4 @@
 import { isArray } from '../errors/describe.js';
-import { LockConfigurationError } from '../errors/lock.errors.js';
 import type { LockKind } from '../kinds/kinds.js';
 import {
   LOCK_MODES,
@@ -10,24 +9,21 @@ import {
   type SectionOptions,
 } from './acquire-options.js';
 import { checkLabel } from './label.js';
+import { leaseTermsOf, type LeaseTerms } from './lease-terms.js';
 import type { LockSettings } from './lock-settings.js';
 import { checkChoice, checkMs, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
 /** Options of one acquisition, checked and with defaults. */
-export interface LockCall {
+export interface LockCall extends LeaseTerms {
   readonly kind: LockKind;
   /** Number of permits; undefined for locks, and if the store has the number. */
   readonly permits: number | undefined;
   readonly waitMs: number;
-  readonly leaseMs: number | undefined;
-  /** Lease length in ms when no fixed lease is given. */
-  readonly watchdogMs: number;
   readonly signal: AbortSignal | undefined;
   readonly reentrant: boolean;
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
-  readonly holdAtLeastMs: number;
   readonly label: string;
   /** Whether the error for a taken key shows its holder: not for `onBusy`. */
   readonly showsHolder: boolean;
@@ -49,6 +45,8 @@ export const defaultCall = (settings: LockSettings, label = 'withLock'): LockCal
   waitMs: settings.waitMs,
   leaseMs: settings.leaseMs,
   watchdogMs: settings.watchdogMs,
+  maxHoldMs: settings.maxHoldMs,
+  oncePerMs: undefined,
   signal: undefined,
   reentrant: settings.reentrant,
   onLost: settings.onLost,
@@ -78,6 +76,7 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
   leaseMs: true,
   watchdogMs: true,
   holdAtLeastMs: true,
+  maxHoldMs: true,
   signal: true,
   reentrant: true,
   mode: true,
@@ -87,13 +86,16 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
 /** Options that sections of all kinds have. */
 const OF_SECTIONS = { onLost: true, awaitRelease: true } as const;
 
-export const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, ...OF_SECTIONS };
+const SEVERAL_NAMES: Names<Omit<SectionOptions, 'oncePerMs'>> = { ...ACQUIRE_NAMES, ...OF_SECTIONS };
+
+export const SECTION_NAMES: Names<SectionOptions> = { ...SEVERAL_NAMES, oncePerMs: true };
 
 const PERMIT_NAMES: Names<PermitOptions> = {
   waitMs: true,
   leaseMs: true,
   watchdogMs: true,
   holdAtLeastMs: true,
+  maxHoldMs: true,
   signal: true,
   label: true,
 };
@@ -114,6 +116,7 @@ const CALL_NAMES = {
   tryAcquire: ACQUIRE_NAMES,
   withLock: SECTION_NAMES,
   tryWithLock: SECTION_NAMES,
+  withLocks: SEVERAL_NAMES,
   permits: NUMBER_OF_PERMITS,
   withPermit: PERMIT_SECTION_NAMES,
   'permits().acquire': PERMIT_NAMES,
@@ -147,6 +150,17 @@ export const resolveCall = (
   settings: LockSettings,
 ): LockCall => reading('options', () => readCall(options, defaults, name, settings));
 
+/** Checks the other options of a call with `oncePerMs`, which neither waits nor shares nor nests. */
+const checkOnce = (kind: LockKind, waitMs: number | undefined, reentrant: boolean | undefined): void => {
+  if (kind === 'read') {
+    invalidOption('mode', 'exclusive, fair or write with oncePerMs, since many readers hold at once', kind);
+  }
+  if (waitMs !== undefined && waitMs !== 0) {
+    invalidOption('waitMs', 'left out with oncePerMs, which does not wait for the end of the window', waitMs);
+  }
+  if (reentrant) invalidOption('reentrant', 'left out with oncePerMs, which runs once', reentrant);
+};
+
 const exampleFor = (name: CallName): string =>
   `an object such as { ${name === 'permits' ? 'permits: 3' : 'waitMs: 2_000'} }`;
 
@@ -162,30 +176,21 @@ const readCall = (
   checkNames(options, name, CALL_NAMES[name]);
   const { signal } = options;
   if (signal !== undefined && !isSignal(signal)) invalidOption('signal', 'an AbortSignal', signal);
-  const watchdogMs = checkMs('watchdogMs', options.watchdogMs, { min: minWatchdogMs });
-  const fixedMs = checkMs('leaseMs', options.leaseMs, { min: 1 });
-  if (watchdogMs !== undefined && fixedMs !== undefined) {
-    throw new LockConfigurationError(
-      'Both leaseMs and watchdogMs are given. A fixed lease is not renewed: keep the one that is meant.',
-    );
-  }
-  // A call with its own `watchdogMs` does not want the module's fixed lease.
-  const leaseMs = fixedMs ?? (watchdogMs === undefined ? defaults.leaseMs : undefined);
-  const holdAtLeastMs = checkMs('holdAtLeastMs', options.holdAtLeastMs) ?? defaults.holdAtLeastMs;
-  if (leaseMs !== undefined && holdAtLeastMs > leaseMs) {
-    invalidOption('holdAtLeastMs', `at most leaseMs, which is ${leaseMs} ms and not renewed`, holdAtLeastMs);
-  }
+  const terms = leaseTermsOf(options, defaults, minWatchdogMs);
+  const kind = checkChoice('mode', options.mode, LOCK_MODES) ?? defaults.kind;
+  const waitMs = checkMs('waitMs', options.waitMs, { infinite: true });
+  const reentrant = checkChoice('reentrant', options.reentrant, [true, false]);
+  const isOnce = terms.oncePerMs !== undefined;
+  if (isOnce) checkOnce(kind, waitMs, reentrant);
   return {
-    kind: checkChoice('mode', options.mode, LOCK_MODES) ?? defaults.kind,
+    ...terms,
+    kind,
     permits: checkPermits(options.permits) ?? defaults.permits,
-    waitMs: checkMs('waitMs', options.waitMs, { infinite: true }) ?? defaults.waitMs,
-    leaseMs,
-    watchdogMs: watchdogMs ?? defaults.watchdogMs,
+    waitMs: isOnce ? 0 : (waitMs ?? defaults.waitMs),
     signal,
-    reentrant: checkChoice('reentrant', options.reentrant, [true, false]) ?? defaults.reentrant,
+    reentrant: !isOnce && (reentrant ?? defaults.reentrant),
     onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,
     awaitRelease: checkChoice('awaitRelease', options.awaitRelease, [true, false]) ?? defaults.awaitRelease,
-    holdAtLeastMs,
     showsHolder: !handlesTaken(options),
     label: checkLabel(options.label, defaults.label),
   };

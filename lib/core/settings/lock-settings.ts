@@ -1,3 +1,4 @@
+import { checkMaxHold } from './lease-terms.js';
 import { checkChoice, checkCount, checkMs, checkText, invalidOption } from './option-checks.js';
 import type { Names } from './option-names.js';
 
@@ -13,6 +14,8 @@ export interface LockSettings {
   readonly watchdogMs: number;
   /** Minimum `watchdogMs` of a call, in ms: a renewal has to complete before the lease ends. */
   readonly minWatchdogMs: number;
+  /** Maximum time of a hold in ms; `Infinity`: no limit. */
+  readonly maxHoldMs: number;
   readonly maxWaiters: number;
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
@@ -45,6 +48,11 @@ export interface LockSettingsInput {
    * `watchdogMs`. Minimum: 1,000. Default: 30,000.
    */
   readonly watchdogMs?: number;
+  /**
+   * Maximum time in ms for which a call may hold a lock whose lease is renewed; see the option of calls. At least
+   * `watchdogMs / 3`. Default: no limit.
+   */
+  readonly maxHoldMs?: number;
   /**
    * Maximum number of callers of this process that wait for one key, not counting the caller that holds it or talks to
    * the store. A further caller is rejected at once. Default: no limit.
@@ -101,6 +109,7 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   waitMs: true,
   leaseMs: true,
   watchdogMs: true,
+  maxHoldMs: true,
   maxWaiters: true,
   onLost: true,
   awaitRelease: true,
@@ -123,6 +132,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
   leaseMs: undefined,
   watchdogMs: 30_000,
   minWatchdogMs: 1_000,
+  maxHoldMs: Infinity,
   maxWaiters: Infinity,
   onLost: 'event',
   awaitRelease: true,
@@ -139,6 +149,16 @@ export const DEFAULT_SETTINGS: LockSettings = {
 
 const SLOW = { min: 1, infinite: true };
 
+/** A module may have a fixed lease beside the others, which are for calls with a renewed lease. */
+const termsOfModule = (
+  input: LockSettingsInput,
+): Pick<LockSettings, 'leaseMs' | 'watchdogMs' | 'maxHoldMs'> => {
+  const { watchdogMs: byDefault, minWatchdogMs: min } = DEFAULT_SETTINGS;
+  const leaseMs = checkMs('leaseMs', input.leaseMs, { min: 1 });
+  const watchdogMs = checkMs('watchdogMs', input.watchdogMs, { min }) ?? byDefault;
+  return { leaseMs, watchdogMs, maxHoldMs: checkMaxHold(input.maxHoldMs, watchdogMs) ?? Infinity };
+};
+
 export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   const { keyPrefix, redactKey } = input;
   if (keyPrefix !== undefined && typeof keyPrefix !== 'string')
@@ -151,8 +171,7 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
   return {
     keyPrefix: keyPrefix ?? d.keyPrefix,
     waitMs: checkMs('waitMs', input.waitMs, { infinite: true }) ?? d.waitMs,
-    leaseMs: checkMs('leaseMs', input.leaseMs, { min: 1 }),
-    watchdogMs: checkMs('watchdogMs', input.watchdogMs, { min: d.minWatchdogMs }) ?? d.watchdogMs,
+    ...termsOfModule(input),
     minWatchdogMs: d.minWatchdogMs,
     maxWaiters: checkCount('maxWaiters', input.maxWaiters) ?? d.maxWaiters,
     onLost: checkChoice('onLost', input.onLost, ['event', 'throw'] as const) ?? d.onLost,

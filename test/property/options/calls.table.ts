@@ -93,6 +93,43 @@ const holdAtLeastMs: Option = {
   },
 };
 
+/** At least a third of the lease that the world has. */
+const MIN_HOLD_MS = 10_000;
+
+const maxHoldMs: Option = {
+  // A decorator refuses what no module takes, and a service the rest: in other words.
+  ...ms(MIN_HOLD_MS),
+  is: undefined,
+  allows: (value) => value === Infinity || isWhole(value, MIN_HOLD_MS, A_YEAR_MS),
+  examples: [MIN_HOLD_MS, 60_000, A_YEAR_MS, Infinity],
+  wrong: [...NO_WHOLE_NUMBERS, 0, 1, 333, MIN_HOLD_MS - 1, A_YEAR_MS + 1],
+  otherwise: Infinity,
+  does: async ({ world, run }, maxHoldMs: number) => {
+    const lost: unknown[] = [];
+    world.locks.on('lost', ({ reason }) => void lost.push(reason));
+    watched(run(endless));
+    const isOver = maxHoldMs <= AN_HOUR_MS;
+    await world.runtime.pass(isOver ? maxHoldMs - 1 : AN_HOUR_MS);
+    expect([await isHeld(world), lost]).toEqual([true, []]);
+    if (!isOver) return;
+    await world.runtime.pass(1);
+    expect([await isHeld(world), lost]).toEqual([true, ['overdue']]);
+    await world.runtime.pass(world.settings.watchdogMs);
+    expect(await isHeld(world)).toBe(false);
+  },
+};
+
+const oncePerMs: Option = {
+  ...ms(1),
+  does: async ({ world, run }, oncePerMs: number | undefined) => {
+    expect(await run(() => 'done')).toBe('done');
+    const left = await remainingMs(world);
+    expect(left).toBe(oncePerMs);
+    await world.runtime.pass(oncePerMs ?? 0);
+    expect(await isHeld(world)).toBe(false);
+  },
+};
+
 /** A signal of another library: it has what a wait needs, and is no AbortSignal. */
 class ForeignSignal extends EventTarget {
   aborted = false;
@@ -211,18 +248,25 @@ const service: Option = {
 };
 
 export const ACQUIRE = {
-  ...{ waitMs, leaseMs, watchdogMs, holdAtLeastMs },
+  ...{ waitMs, leaseMs, watchdogMs, holdAtLeastMs, maxHoldMs },
   ...{ signal, reentrant, mode, label },
 } satisfies Record<keyof AcquireOptions, Option>;
 
 const OF_SECTIONS = { onLost, awaitRelease };
 
-export const SECTION = { ...ACQUIRE, ...OF_SECTIONS } satisfies Record<keyof SectionOptions, Option>;
+export const SEVERAL = { ...ACQUIRE, ...OF_SECTIONS };
 
-export const PERMIT = { waitMs, leaseMs, watchdogMs, holdAtLeastMs, signal, label } satisfies Record<
-  keyof PermitOptions,
-  Option
->;
+export const SECTION = { ...SEVERAL, oncePerMs } satisfies Record<keyof SectionOptions, Option>;
+
+export const PERMIT = {
+  waitMs,
+  leaseMs,
+  watchdogMs,
+  holdAtLeastMs,
+  maxHoldMs,
+  signal,
+  label,
+} satisfies Record<keyof PermitOptions, Option>;
 
 export const PERMIT_SECTION = { ...PERMIT, ...OF_SECTIONS };
 

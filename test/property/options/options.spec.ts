@@ -4,6 +4,7 @@ import { LockService } from 'nest-redis-lock';
 import { RedisStore } from 'nest-redis-lock/redis';
 import { MemorySpace, MemoryStore } from 'nest-redis-lock/testing';
 import { LockLostError } from '../../../lib/core/errors/lock.errors.js';
+import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { runs } from '../../support/property/runs.js';
@@ -159,6 +160,8 @@ describe('several settings at once', () => {
           apps.context(rootModule({ store: new MemoryStore(), ...options })),
         );
         const wrong = given.filter(({ isGood }) => !isGood);
+        const { watchdogMs = 30_000, maxHoldMs = Infinity } = options as LockSettingsInput;
+        if (wrong.length === 0 && maxHoldMs < watchdogMs / 3) return expectRefusal(starting, 'maxHoldMs');
         if (wrong.length > 0) return expectRefusal(starting, `(${wrong.map(({ name }) => name).join('|')})`);
         const app = expectAccepted(starting, 'the options');
         const outcome = await outcomeOf(() => app.get(LockService).withLock('k', () => 'ran'));

@@ -122,8 +122,8 @@ const CALLS: readonly Place[] = [
   }),
   {
     title: 'withLocks',
-    owner: 'withLock',
-    options: rows.SECTION,
+    owner: 'withLocks',
+    options: rows.SEVERAL,
     give: callFor(LOCK, (service, options, work) => withLocks([{ service, key: KEY }], options, work)),
   },
   call('permits', rows.NUMBER_OF_PERMITS, PERMIT, async (locks, options, work) =>

@@ -24,6 +24,7 @@ const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
   nested: false,
   kind: 'exclusive',
   label: 'test',
+  maxHoldMs: Infinity,
   ...more,
 });
 

@@ -180,4 +180,31 @@ describe('the wrapper', () => {
     }
     expect(Reflect.getMetadata('path', Orders.prototype.pay)).toBe('/pay');
   });
+
+  it.each([
+    ['a function as onBusy', { onBusy: () => undefined }, "onBusy must be 'skip' or left out with oncePerMs"],
+    ['a wait', { waitMs: 5 }, 'waitMs must be left out with oncePerMs'],
+  ])('oncePerMs with %s', (_, options, message) => {
+    const error = loading(() => {
+      class Orders {
+        @untyped('order', { oncePerMs: 60_000, ...options })
+        async pay(): Promise<void> {}
+      }
+      return Orders;
+    });
+    expect(error.message).toContain(`Orders.pay: ${message}`);
+  });
+
+  it('oncePerMs on a method that returns a stream, which does not tell whether it succeeded', () => {
+    const error = loading(() => {
+      class Orders {
+        @untyped('order', { oncePerMs: 60_000 })
+        async *rows(): AsyncGenerator<number> {
+          yield 1;
+        }
+      }
+      return Orders;
+    });
+    expect(error.message).toMatch(/^Orders\.rows: a method with oncePerMs must return a Promise/);
+  });
 });
