@@ -12,7 +12,7 @@ const CLOSING = String.raw`\s*[>$\])}#@%&*~^|!?"'\x60»›]+`;
  */
 const FOREIGN = new RegExp(`(?:(${OPENING})|(?<=:))${NAME}${PATH}(?:${CLOSING})?`, 'gu');
 const WHOLE = new RegExp(`^${NAME}${PATH}$`, 'u');
-const OURS = /(<<.*?>>)/;
+const OURS = /(<<.*?>>)/s;
 
 /**
  * Returns what is wrong with a template that contains a parameter's name in the syntax of another library, or is only

@@ -1,16 +1,13 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
+import type { RequestPathOf } from './client-values.js';
 import { describe, elementsOf, keyProblem } from './key-check.js';
 import { foreignPlaceholder } from './foreign-syntax.js';
 import { formatParameters, placeholderFor, type Parameter } from './parameter-names.js';
 import { readProperty } from './read-property.js';
-import {
-  renderTemplate,
-  type CompiledTemplate,
-  type ContextLookup,
-  type RootReader,
-} from './render-template.js';
+import { renderTemplate, type CompiledTemplate, type ContextLookup, type Root } from './render-template.js';
 import { parseTemplate, quoteTemplate, type Placeholder } from './template-syntax.js';
 
+export type { RequestPathOf } from './client-values.js';
 export type { ContextLookup } from './render-template.js';
 
 /** Method that a key is for. */
@@ -28,9 +25,10 @@ export interface CompiledKey {
    *
    * @param args the arguments of the call
    * @param context source of the values for `<<$name>>`
+   * @param requestPathOf where arguments come from; called only for an argument that cannot be part of a key
    * @throws LockKeyError when an argument cannot be part of a key; it never throws anything else
    */
-  render(args: readonly unknown[], context?: ContextLookup): string[];
+  render(args: readonly unknown[], context?: ContextLookup, requestPathOf?: RequestPathOf): string[];
   /** Placeholders that read no argument: `<<$name>>`. */
   readonly contextPlaceholders: readonly Placeholder[];
 }
@@ -53,7 +51,7 @@ export function compileKey(template: string | readonly string[], site: KeySite):
   }
   const templates = texts.map((text) => {
     const compiled = compile(text, signature, (placeholder, problem) =>
-      argumentReader(placeholder, site.parameters, problem),
+      argumentRoot(placeholder, site.parameters, problem),
     );
     const foreign = foreignPlaceholder(compiled.text, site.parameters ?? []);
     if (foreign !== undefined) throw problemOf(compiled.text, signature)(foreign);
@@ -62,7 +60,8 @@ export function compileKey(template: string | readonly string[], site: KeySite):
   const placeholders = templates.flatMap(({ slots }) => slots.map(({ placeholder }) => placeholder));
   return {
     contextPlaceholders: placeholders.filter(({ root }) => root.startsWith('$')),
-    render: (args, context) => templates.map((compiled) => renderTemplate(compiled, args, context)),
+    render: (args, context, requestPathOf) =>
+      templates.map((compiled) => renderTemplate(compiled, { args, context, requestPathOf })),
   };
 }
 
@@ -82,9 +81,9 @@ export function lockKey(template: string, values: object): string {
     );
   }
   const compiled = compile(template, 'lockKey', ({ root }) => {
-    return () => readProperty(values, root);
+    return { read: () => readProperty(values, root) };
   });
-  return renderTemplate(compiled, [], undefined);
+  return renderTemplate(compiled, { args: [] });
 }
 
 type Problem = (what: string) => LockKeyError;
@@ -97,7 +96,7 @@ const problemOf =
 function compile(
   text: unknown,
   where: string,
-  readerOf: (placeholder: Placeholder, problem: Problem) => RootReader,
+  rootOf: (placeholder: Placeholder, problem: Problem) => Root,
 ): CompiledTemplate {
   if (typeof text !== 'string') {
     throw new LockKeyError(`${where}: the lock key must be a string, but it is ${describe(text)}.`);
@@ -109,20 +108,33 @@ function compile(
   const { literals, placeholders } = parseTemplate(text, problem);
   const slots = placeholders.map((placeholder, i) => ({
     placeholder,
-    readRoot: readerOf(placeholder, problem),
+    root: rootOf(placeholder, problem),
     tail: literals[i + 1] ?? '',
   }));
   return { text, where, head: literals[0] ?? '', slots };
 }
 
-function argumentReader(
-  { text, root, path }: Placeholder,
+function argumentRoot(
+  { text, root, path, defaultText }: Placeholder,
   parameters: readonly Parameter[] | undefined,
   problem: Problem,
-): RootReader {
+): Root {
+  if (parameters?.some(({ name }) => name !== undefined && name === defaultText)) {
+    throw problem(
+      `has the placeholder ${text}, whose default is the name of a parameter. A default is literal text, the same in ` +
+        `all calls: choose another word, or use a key function`,
+    );
+  }
   if (root.startsWith('$')) {
     const name = root.slice(1);
-    return (_args, context) => context?.(name);
+    const [part, header] = path;
+    if (name === 'request' && part === 'headers' && header !== header?.toLowerCase()) {
+      throw problem(
+        `has the placeholder ${text}, which never has a value: header names are in lower case. Write ` +
+          `${text.replace(`.${header}`, () => `.${header?.toLowerCase()}`)}`,
+      );
+    }
+    return { read: ({ context }) => context?.(name) };
   }
   if (/^[0-9]/.test(root)) {
     const index = Number(root);
@@ -130,7 +142,7 @@ function argumentReader(
     if (!isOpenEnded && index >= parameters.length) {
       throw problem(`has the placeholder ${text}, but the method has only ${parameters.length} parameter(s)`);
     }
-    return (args) => args[index];
+    return argumentAt(index);
   }
   if (parameters === undefined) {
     throw problem(
@@ -150,5 +162,7 @@ function argumentReader(
     );
   }
   // A rest parameter is an array inside the method, so `<<ids.0>>` works, and `<<ids>>` is rejected like any array.
-  return parameters[index]?.rest ? (args) => args.slice(index) : (args) => args[index];
+  return parameters[index]?.rest ? { read: ({ args }) => args.slice(index) } : argumentAt(index);
 }
+
+const argumentAt = (index: number): Root => ({ argument: index, read: ({ args }) => args[index] });

@@ -1,4 +1,5 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
+import { isFromClient, type RequestPathOf } from './client-values.js';
 import { escapeValue } from './escape.js';
 import { describe, keyProblem } from './key-check.js';
 import { MISSING, readProperty } from './read-property.js';
@@ -7,12 +8,24 @@ import { quoteTemplate, type Placeholder } from './template-syntax.js';
 /** Returns the value of `<<$name>>`, called with `name` without the `$`; undefined without a value. */
 export type ContextLookup = (name: string) => unknown;
 
-/** Returns the root value of a placeholder; MISSING when nothing has that name. */
-export type RootReader = (args: readonly unknown[], context: ContextLookup | undefined) => unknown;
+/** Sources of the values of one call. */
+export interface Sources {
+  readonly args: readonly unknown[];
+  readonly context?: ContextLookup | undefined;
+  readonly requestPathOf?: RequestPathOf | undefined;
+}
+
+/** Source of the first name of a placeholder. */
+export interface Root {
+  /** Index of the argument; undefined for anything else, and for a rest parameter. */
+  readonly argument?: number;
+  /** Returns its value; MISSING when nothing has that name. */
+  read(sources: Sources): unknown;
+}
 
 export interface Slot {
   readonly placeholder: Placeholder;
-  readonly readRoot: RootReader;
+  readonly root: Root;
   /** Literal text after the placeholder. */
   readonly tail: string;
 }
@@ -27,86 +40,107 @@ export interface CompiledTemplate {
   readonly slots: readonly Slot[];
 }
 
-type Failure = (what: string, cause?: { cause: unknown }) => LockKeyError;
+/** What is known about a mistake in a value. */
+interface Mistake {
+  readonly cause?: unknown;
+  /** Number of the path's names that could be read; undefined when the client cannot have caused the mistake. */
+  readonly depth?: number;
+}
+
+type Failure = (what: string, slot: Slot, mistake?: Mistake) => LockKeyError;
 
 /** Renders one key. Throws `LockKeyError` only, whatever the arguments do when they are read. */
-export function renderTemplate(
-  template: CompiledTemplate,
-  args: readonly unknown[],
-  context: ContextLookup | undefined,
-): string {
-  const failure: Failure = (what, cause) =>
+export function renderTemplate(template: CompiledTemplate, sources: Sources): string {
+  const failure: Failure = (what, { placeholder, root }, { depth, ...cause } = {}) =>
     new LockKeyError(`${template.where}: no lock key from ${quoteTemplate(template.text)}: ${what}.`, {
       key: template.text,
+      ...(depth !== undefined &&
+        isFromClient(placeholder, root.argument, depth, sources.requestPathOf) && {
+          clientPlaceholder: `<<${[placeholder.root, ...placeholder.path].join('.')}>>`,
+        }),
       ...cause,
     });
   let key = template.head;
+  let longest: Slot | undefined;
+  let length = 0;
   for (const slot of template.slots) {
-    key += valueText(slot, readValue(slot, args, context, failure), failure) + slot.tail;
+    const text = valueText(slot, readValue(slot, sources, failure), failure);
+    if (text.length > length) [longest, length] = [slot, text.length];
+    key += text + slot.tail;
   }
   const problem = keyProblem(key);
-  if (problem !== undefined) throw failure(`the rendered key ${problem}`);
+  // Only its values can make a template too long that was checked before.
+  if (problem !== undefined) throw failure(`the rendered key ${problem}`, longest!, { depth: 1 });
   return key;
 }
 
-function readValue(
-  { placeholder, readRoot }: Slot,
-  args: readonly unknown[],
-  context: ContextLookup | undefined,
-  failure: Failure,
-): unknown {
-  const { text, root, path } = placeholder;
-  let value = attempt(() => readRoot(args, context), text, failure);
-  if (value === MISSING) throw failure(`there is no ${root} in the values given`);
+const isAbsent = (value: unknown): boolean => value === undefined || value === null || value === MISSING;
+
+/** Returns the value of a placeholder. The default also stands for what lies inside of an absent value. */
+function readValue(slot: Slot, sources: Sources, failure: Failure): unknown {
+  const { text, root, path, defaultText } = slot.placeholder;
+  let value = attempt(() => slot.root.read(sources), slot, failure);
+  if (value === MISSING && defaultText === undefined)
+    throw failure(`there is no ${root} in the values given`, slot);
   for (const [depth, name] of path.entries()) {
+    if (defaultText !== undefined && isAbsent(value)) return defaultText;
     const holder = value;
     const holderName = () => `${[root, ...path.slice(0, depth)].join('.')} in ${text}`;
     if (typeof holder !== 'object' || holder === null) {
+      const isRequest = root === '$request' && depth === 0;
       throw failure(
         `${holderName()} is ${describe(holder)}, so it has no ${name} to read${contextHint(root, holder)}`,
+        slot,
+        isRequest ? {} : { depth },
       );
     }
-    value = attempt(() => readProperty(holder, name), text, failure);
-    if (value === MISSING) {
+    value = attempt(() => readProperty(holder, name), slot, failure);
+    if (value === MISSING && defaultText === undefined) {
       throw failure(
         `${holderName()} has no ${name}. Own properties and getters of the object's class are read; inherited ` +
           `methods and what JavaScript itself defines are not`,
+        slot,
+        { depth },
       );
     }
   }
-  return value;
+  return defaultText !== undefined && (isAbsent(value) || value === '') ? defaultText : value;
 }
 
-function attempt(read: () => unknown, text: string, failure: Failure): unknown {
+function attempt(read: () => unknown, slot: Slot, failure: Failure): unknown {
   try {
     return read();
   } catch (cause) {
-    throw failure(`reading ${text} threw an error (see cause)`, { cause });
+    throw failure(`reading ${slot.placeholder.text} threw an error (see cause)`, slot, { cause });
   }
 }
 
-function valueText({ placeholder }: Slot, value: unknown, failure: Failure): string {
+function valueText(slot: Slot, value: unknown, failure: Failure): string {
+  const { text, path } = slot.placeholder;
+  const mistake: Mistake = { depth: path.length };
   if (typeof value === 'string' && value !== '') {
     const escaped = escapeValue(value);
     if (escaped !== undefined) return escaped;
     throw failure(
-      `${placeholder.text} has half a surrogate pair in it (broken UTF-16), which UTF-8 cannot carry`,
+      `${text} has half a surrogate pair in it (broken UTF-16), which UTF-8 cannot carry`,
+      slot,
+      mistake,
     );
   }
   if (Number.isFinite(value) || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
-  throw failure(`${placeholder.text} is ${describe(value)}. ${remedy(placeholder, value)}`);
+  throw failure(`${text} is ${describe(value)}. ${remedy(slot.placeholder, value)}`, slot, mistake);
 }
 
-function remedy({ text, root }: Placeholder, value: unknown): string {
+function remedy({ root, path }: Placeholder, value: unknown): string {
   const allowed = 'A value must be a string that is not empty, a finite number, a bigint or a boolean';
   if (value === undefined) {
     return `${allowed}${contextHint(root, value) || '; defaults of parameters are not applied yet when the key is made'}`;
   }
   if (typeof value !== 'object' || value === null) return allowed;
   const property = exampleProperty(value);
-  const path =
-    property && `name ${property.kind} of it, such as ${text.slice(0, -2)}.${property.name}>>, or `;
-  return `${allowed}: ${path ?? ''}use a key function with lockKey`;
+  const longer =
+    property && `name ${property.kind} of it, such as <<${[root, ...path, property.name].join('.')}>>, or `;
+  return `${allowed}: ${longer ?? ''}use a key function with lockKey`;
 }
 
 /**

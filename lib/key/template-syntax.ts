@@ -1,12 +1,14 @@
 import type { LockKeyError } from '../core/errors/lock.errors.js';
 
-/** One `<<root.path>>` of a template. */
+/** One `<<root.path>>` or `<<root.path|default>>` of a template. */
 export interface Placeholder {
   /** As written, with its brackets. */
   readonly text: string;
   /** A parameter name, a decimal index, or `$name`. */
   readonly root: string;
   readonly path: readonly string[];
+  /** Text that stands for undefined, null and the empty string; undefined without a default. */
+  readonly defaultText: string | undefined;
 }
 
 /** Parts of a template: `literals[0] placeholders[0] literals[1] …`, with one literal more than placeholders. */
@@ -62,14 +64,30 @@ export function parseTemplate(template: string, problem: (text: string) => LockK
 function parsePlaceholder(text: string, problem: (text: string) => LockKeyError): Placeholder {
   const inner = text.slice(2, -2);
   if (inner === '') throw problem('has an empty placeholder <<>>');
-  const [root = '', ...path] = inner.split('.');
+  const bar = inner.indexOf('|');
+  const [root = '', ...path] = (bar === -1 ? inner : inner.slice(0, bar)).split('.');
   if (!ROOT.test(root) || root === '$' || !path.every((segment) => SEGMENT.test(segment))) {
     throw problem(
       `has the placeholder ${text}, which is no path. Paths look like <<userId>>, <<cart.owner.id>>, <<0>>, ` +
         `<<1.user.id>>, <<items.0.sku>> or <<$request.user.id>>, without spaces`,
     );
   }
-  return { text, root, path };
+  return {
+    text,
+    root,
+    path,
+    defaultText: bar === -1 ? undefined : checkDefault(text, inner.slice(bar + 1), problem),
+  };
+}
+
+/** Returns the default of a placeholder. A `>>` in it has ended the placeholder already. */
+function checkDefault(text: string, given: string, problem: (text: string) => LockKeyError): string {
+  const wrong = given === '' ? 'nothing' : ['<<', '|', ':'].find((sign) => given.includes(sign));
+  if (wrong === undefined) return given;
+  throw problem(
+    `has the placeholder ${text} with ${wrong === 'nothing' ? wrong : `'${wrong}'`} after the '|'. A default is literal ` +
+      `text without '<<', '>>', '|' and ':', as in <<userId|none>>`,
+  );
 }
 
 export const quoteTemplate = (template: string): string =>

@@ -80,6 +80,12 @@ export class LockNotAcquiredError extends LockError {
    * `holderInfo: false`, and for `onBusy`. HTTP replies never have it.
    */
   readonly holder?: LockHolder;
+  /**
+   * Estimated time in ms until the lock is free for this caller: a median hold time, times the callers before this one.
+   * The median is of the last holds of this process with the same label. Undefined when nothing was measured, for calls
+   * by hand without the option `label`, for semaphores and latches, and for `onBusy`.
+   */
+  readonly retryAfterMs?: number;
 
   constructor(code: LockErrorCode, message: string, options: NotAcquired = {}) {
     super(code, message, options);
@@ -88,9 +94,13 @@ export class LockNotAcquiredError extends LockError {
   }
 }
 
-/** Sets the holder, which is found only after the error was made. */
-export const withHolder = (error: LockNotAcquiredError, holder: LockHolder | undefined): void => {
-  if (holder) Object.assign(error, { holder });
+/** Sets what is found out only for an error that its caller gets. */
+export const withAdvice = (
+  error: LockNotAcquiredError,
+  holder: LockHolder | undefined,
+  retryAfterMs: number | undefined,
+): void => {
+  Object.assign(error, holder && { holder }, retryAfterMs !== undefined && { retryAfterMs });
 };
 
 /**
@@ -165,13 +175,23 @@ export class LockStoreError extends LockError {
   }
 }
 
+interface InvalidKey extends Details {
+  clientPlaceholder?: string;
+}
+
 /** The key cannot be rendered or used. The method did not run. */
 export class LockKeyError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockKeyError';
+  /**
+   * Placeholder whose value the HTTP client sent, such as `<<$request.query.id>>`, when that value cannot be part of a
+   * key. HTTP clients then get 400. Undefined for a mistake in the code.
+   */
+  readonly clientPlaceholder?: string;
 
-  constructor(message: string, options: Details = {}) {
+  constructor(message: string, options: InvalidKey = {}) {
     super('LOCK_KEY_INVALID', message, options);
+    if (options.clientPlaceholder !== undefined) this.clientPlaceholder = options.clientPlaceholder;
   }
 }
 

@@ -21,7 +21,7 @@ describe('nothing but LockKeyError is ever thrown', () => {
       expect(error).toBeInstanceOf(LockKeyError);
     }
   };
-  const pieces = ['<<', '>>', '<', '>', '.', '$', ':', 'x0', '0', '-', ' ', '{', '\n', '\ud800', '__proto__', 'é', 'x'.repeat(10_000)]; // prettier-ignore
+  const pieces = ['<<', '>>', '<', '>', '.', '$', ':', '|', 'x0', '0', '-', ' ', '{', '\n', '\ud800', '__proto__', 'é', 'x'.repeat(10_000)]; // prettier-ignore
 
   it('by compiling any text', () => {
     const template = fc.oneof(fc.string({ unit: fc.constantFrom(...pieces), maxLength: 12 }), fc.string());
@@ -62,7 +62,8 @@ describe('nothing but LockKeyError is ever thrown', () => {
       'host',
     ];
     const paths = ['', ...names.flatMap((name) => [`.${name}`, `.a.${name}`])];
-    const compiled = paths.map((path) => compile(`k:<<x0${path}>>`, ['x0']));
+    const defaults = paths.map((path) => `${path}|none`);
+    const compiled = [...paths, ...defaults].map((path) => compile(`k:<<x0${path}>>`, ['x0']));
     const rest = compileKey('k:<<x0.0>>', {
       className: 'Orders',
       methodName: 'pay',

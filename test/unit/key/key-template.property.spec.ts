@@ -157,6 +157,31 @@ describe('argument lists whose rendered values differ never share a key', () => 
     expect(readBack).toBeGreaterThan(500);
   });
 
+  it('with defaults: two lists give one key exactly when the values or their defaults render alike', () => {
+    const signs = ['a', 'b', '%', '3A', '{', '}', '<', '>', '.', ' ', '\n'];
+    const defaultText = confusing(signs, 1, 3).filter((given) => !/<<|>>|^>|>$|<$/.test(given));
+    const absent = fc.constantFrom(undefined, null, '');
+    const given = (defaults: readonly string[]) =>
+      fc.tuple(...defaults.map((one) => fc.oneof(absent, fc.constant(one), confusing(signs, 1, 3))));
+    const compared = { alike: 0, different: 0 };
+    const lists = fc
+      .array(defaultText, { minLength: 1, maxLength: 3 })
+      .chain((defaults) => fc.tuple(fc.constant(defaults), given(defaults), given(defaults)));
+    fc.assert(
+      fc.property(lists, ([defaults, one, other]) => {
+        const names = defaults.map((_, i) => `x${i}`);
+        const template = defaults.map((text, i) => `<<x${i}.v|${text}>>`).join(':');
+        const keyOf = (values: readonly unknown[]) =>
+          compile(template, names).render(values.map((v) => (v === null ? v : { v })))[0];
+        const areAlike = defaults.every((text, i) => (one[i] || text) === (other[i] || text));
+        expect(keyOf(one) === keyOf(other)).toBe(areAlike);
+        compared[areAlike ? 'alike' : 'different'] += 1;
+      }),
+      { numRuns: 3_000 },
+    );
+    expect(Math.min(compared.alike, compared.different)).toBeGreaterThan(50);
+  });
+
   it('because half a surrogate pair, for which UTF-8 has no form, is in no key', () => {
     const half = fc.integer({ min: 0xd800, max: 0xdfff }).map((code) => String.fromCharCode(code));
     fc.assert(
