@@ -4,6 +4,7 @@ import { LocalQueues } from './acquire/local-queues.js';
 import { SlowWaits } from './acquire/slow-waits.js';
 import type { TimedWait } from './acquire/wait.js';
 import { Holders } from './holders/holders.js';
+import { HoldTimes } from './hold-times.js';
 import { OwnProcess } from './holders/own-process.js';
 import type { OwnHold } from './holders/questions.js';
 import { abortedError, shutdownError, storeKeyError } from './errors/error-messages.js';
@@ -48,6 +49,7 @@ export class CoreContext {
   readonly slowWaits: SlowWaits;
   readonly process: OwnProcess;
   readonly holders: Holders;
+  readonly holdTimes: HoldTimes;
   private readonly portions: Portions;
   /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
@@ -94,6 +96,7 @@ export class CoreContext {
     this.holders = new Holders({
       ...{ store, runtime, own: this.process, notes, holds },
     });
+    this.holdTimes = new HoldTimes(settings.maxWaiters);
     const slow = new SlowReports(this.events, this.logger, this.shown, this.holders);
     this.keeper = new LeaseKeeper(this.requests, runtime, {
       slowHoldMs: settings.slowHoldMs,

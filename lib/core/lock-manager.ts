@@ -15,7 +15,7 @@ import { forceUnlock } from './lease/force-unlock.js';
 import type { Hold } from './lease/hold.js';
 import { Lease, type LeaseHost } from './lease/lease.js';
 import type { LeasePart } from './lease/lease-part.js';
-import { isTaken, withHolder, withLabel, withStackFromHere } from './errors/lock.errors.js';
+import { isTaken, withAdvice, withLabel, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
 import { defaultCall, type LockCall } from './settings/lock-call.js';
@@ -164,7 +164,7 @@ export class LockManager implements LeaseHost {
     error: unknown,
     keys: readonly KeyOfCall[],
     startedAt: number,
-    { kind, label }: LockCall,
+    { kind, label, permits }: LockCall,
     forCaller: boolean,
     one = keys[0]!,
   ): Promise<never> {
@@ -175,7 +175,7 @@ export class LockManager implements LeaseHost {
       const key = typeof one === 'string' ? one : one.key;
       const { waitersAhead, heldAs } = error;
       const holder = forCaller ? await this.core.holders.of(this.settings.keyPrefix + key) : undefined;
-      withHolder(error, holder);
+      if (forCaller) withAdvice(error, holder, this.core.holdTimes.retryAfterMs(error, permits));
       this.core.events.emit('busy', () => ({
         ...{ key: this.shown(key), kind: kindIn(keys, key) ?? kind, label, waitedMs, waitersAhead },
         ...(heldAs && { heldAs }),

@@ -128,6 +128,7 @@ export class Releasing {
     if (!hold.reported.end(part)) return;
     const { events, shown } = this.core;
     const heldMs = this.heldMs(hold);
+    this.core.holdTimes.add(label, Math.max(heldMs, hold.keepUntil - hold.grantedAt));
     events.emit('released', () => ({
       ...{ key: shown(hold.key), kind: hold.claim.kind, label },
       ...{ heldMs, confirmed },
