@@ -19,7 +19,10 @@ import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 export interface LockInterceptorOptions {
   /** HTTP status for "taken". Default: 423 (Locked). */
   readonly takenStatus?: number;
-  /** `Retry-After` header for "taken", in seconds. Default: 1. */
+  /**
+   * `Retry-After` header for "taken", in whole seconds. Default: `retryAfterMs` of the error, from 1 to 60 s; 1 if
+   * nothing was measured.
+   */
   readonly retryAfterSeconds?: number;
 }
 
@@ -77,6 +80,13 @@ export interface RedisLockModuleExtras {
   name?: string;
 }
 
+/** Options of the HTTP replies with every default filled in. */
+export interface ResolvedInterceptor {
+  readonly takenStatus: number;
+  /** Undefined: as measured. */
+  readonly retryAfterSeconds: number | undefined;
+}
+
 /** Options of the module with every default filled in. */
 export interface ResolvedOptions {
   readonly settings: LockSettings;
@@ -87,7 +97,7 @@ export interface ResolvedOptions {
   readonly replicas: ReplicasOptions | undefined;
   readonly shardedPubSub: boolean | undefined;
   readonly delayAfterRestartMs: number | undefined;
-  readonly interceptor: Required<LockInterceptorOptions> | undefined;
+  readonly interceptor: ResolvedInterceptor | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
 }
 
@@ -240,15 +250,15 @@ const minWatchdogOver = (
   );
 };
 
-export const resolveInterceptor = (given: LockInterceptorOptions = {}): Required<LockInterceptorOptions> => {
-  const { takenStatus = 423, retryAfterSeconds = 1 } = reading('interceptor', () => {
+export const resolveInterceptor = (given: LockInterceptorOptions = {}): ResolvedInterceptor => {
+  const { takenStatus = 423, retryAfterSeconds } = reading('interceptor', () => {
     checkNames(given, 'interceptor', INTERCEPTOR_NAMES);
     return { takenStatus: given.takenStatus, retryAfterSeconds: given.retryAfterSeconds };
   });
   if (!Number.isInteger(takenStatus) || takenStatus < 400 || takenStatus > 599) {
     invalidOption('interceptor.takenStatus', 'a status from 400 to 599', takenStatus);
   }
-  if (!Number.isInteger(retryAfterSeconds) || retryAfterSeconds < 0) {
+  if (retryAfterSeconds !== undefined && (!Number.isInteger(retryAfterSeconds) || retryAfterSeconds < 0)) {
     invalidOption('interceptor.retryAfterSeconds', 'a whole number of seconds', retryAfterSeconds);
   }
   return { takenStatus, retryAfterSeconds };

@@ -33,7 +33,7 @@ export interface LockedMethodSpec {
   readonly where: string;
   readonly options: LockedOptions & LimitedOptions;
   readonly callOptions: CallOptions;
-  keysOf(locks: LockService, args: unknown[]): readonly KeyOfCall[];
+  keysOf(locks: LockService, args: unknown[], self: unknown): readonly KeyOfCall[];
   /** Returns the service of an instance; throws without one. */
   serviceOf(instance: unknown): LockService;
   /** Returns the signal that ends the wait when the client disconnects. */
@@ -158,7 +158,7 @@ const runLocked = async (
   try {
     const locks = spec.serviceOf(self);
     // A mocked service may return no promise.
-    await spec.run(locks, spec.keysOf(locks, args), optionsNow(spec), body);
+    await spec.run(locks, spec.keysOf(locks, args, self), optionsNow(spec), body);
   } catch (error) {
     const { onBusy } = spec.options;
     if (!onBusy || !isBusy(error, started)) throw error;
@@ -177,7 +177,7 @@ const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
     let keys: readonly KeyOfCall[];
     try {
       locks = spec.serviceOf(this);
-      keys = spec.keysOf(locks, args);
+      keys = spec.keysOf(locks, args, this);
     } catch (error) {
       return throwError(() => error);
     }
@@ -230,7 +230,7 @@ const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
   async function* (this: unknown, ...args: unknown[]): AsyncGenerator<unknown, unknown, unknown> {
     const { onBusy } = spec.options;
     const locks = spec.serviceOf(this);
-    const keys = spec.keysOf(locks, args);
+    const keys = spec.keysOf(locks, args, this);
     let section;
     try {
       section = await openSection(

@@ -12,6 +12,7 @@ import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';
 import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
+import { requestPathOf } from './client-parameters.js';
 import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
 import { register, requireService, type LockedMethod } from './lock-binding.js';
 import {
@@ -248,14 +249,16 @@ const keySource = (
     methodName: property,
     parameters: parameterNames(owner, property, original),
   });
-  const render = (locks: LockService, args: unknown[]): string[] =>
-    compiled.render(args, (name) =>
-      name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name),
+  const render = (locks: LockService, args: unknown[], self: unknown): string[] =>
+    compiled.render(
+      args,
+      (name) => (name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name)),
+      (index) => requestPathOf(self, property, index),
     );
   const { contextPlaceholders } = compiled;
   if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };
-  const keysOf: LockedMethodSpec['keysOf'] = (locks, args) =>
-    render(locks, args).map((rendered, i) => {
+  const keysOf: LockedMethodSpec['keysOf'] = (locks, args, self) =>
+    render(locks, args, self).map((rendered, i) => {
       const mode = modes[i];
       return mode ? { key: rendered, mode } : rendered;
     });

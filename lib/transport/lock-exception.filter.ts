@@ -3,7 +3,11 @@ import { BaseExceptionFilter } from '@nestjs/core';
 import type { RpcException } from '@nestjs/microservices';
 import { throwError } from 'rxjs';
 import { LockError } from '../core/errors/lock.errors.js';
-import { resolveInterceptor, type LockInterceptorOptions } from '../redis-lock.options.js';
+import {
+  resolveInterceptor,
+  type LockInterceptorOptions,
+  type ResolvedInterceptor,
+} from '../redis-lock.options.js';
 import { adviseRetry, httpExceptionOf, mapLockError } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';
 
@@ -25,7 +29,7 @@ interface HttpRequest {
  */
 @Catch(LockError)
 export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
-  private readonly settings: Required<LockInterceptorOptions>;
+  private readonly settings: ResolvedInterceptor;
   private readonly mistakes = new MistakeLog();
   private readonly logger = new Logger('RedisLockModule');
 

@@ -1,7 +1,7 @@
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { catchError, from, mergeMap, Observable, throwError } from 'rxjs';
 import { LockAbortedError, LockError } from '../core/errors/lock.errors.js';
-import type { LockInterceptorOptions } from '../redis-lock.options.js';
+import type { ResolvedInterceptor } from '../redis-lock.options.js';
 import { adviseRetry, mapLockError } from './lock-error-mapping.js';
 import { MistakeLog } from './mistake-log.js';
 import { requestContext, type RequestContext } from './request-context.js';
@@ -23,7 +23,7 @@ export class LockInterceptor implements NestInterceptor {
   private readonly mistakes = new MistakeLog();
 
   /** @param settings undefined: the interceptor does nothing */
-  constructor(private readonly settings: Required<LockInterceptorOptions> | undefined) {}
+  constructor(private readonly settings: ResolvedInterceptor | undefined) {}
 
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     const { settings } = this;
@@ -58,7 +58,7 @@ export class LockInterceptor implements NestInterceptor {
         endStreams();
         return () => void lockedStreams--;
       };
-      const call: RequestContext = { request, signal: gone.signal, streamBegins };
+      const call: RequestContext = { request, handler: http.handler, signal: gone.signal, streamBegins };
       const giveUp = (): void => gone.abort(new Error('the client closed the connection'));
       const onClose = (): void => {
         // Work that starts later (a poller that the handler has started) must not be aborted by this request.
@@ -95,12 +95,16 @@ const handlerOf = (context: ExecutionContext): string => {
 
 const httpOf = (
   context: ExecutionContext,
-): { request: unknown; response: HttpResponse | undefined } | undefined => {
+): { request: unknown; handler?: unknown; response: HttpResponse | undefined } | undefined => {
   const type = context.getType<string>();
   if (type === 'http') {
     const http = context.switchToHttp();
     const response = http.getResponse<HttpResponse>();
-    return { request: http.getRequest<unknown>(), response: socketOf(response.raw ?? response) };
+    return {
+      request: http.getRequest<unknown>(),
+      handler: context.getHandler(),
+      response: socketOf(response.raw ?? response),
+    };
   }
   if (type === 'graphql') {
     // The third argument of a resolver is its context, which holds the request by convention.

@@ -1,5 +1,6 @@
 import { Logger } from '@nestjs/common';
 import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
+import { clientPlaceholderOf } from './lock-error-mapping.js';
 
 /** Codes of programming errors: the client's message names no cause, and Nest does not log HTTP exceptions. */
 const MISTAKES: ReadonlySet<LockErrorCode> = new Set([
@@ -11,19 +12,22 @@ const MISTAKES: ReadonlySet<LockErrorCode> = new Set([
 /** More places than an app has methods: the set stays bounded, and nothing is logged twice. */
 const MAX_PLACES = 1_000;
 
-/** Logs programming errors, once for each place and code. */
+/** Logs programming errors, once for each place and code. Mistakes of clients are in the debug log only. */
 export class MistakeLog {
   private readonly reported = new Set<string>();
   private readonly logger = new Logger('RedisLockModule');
 
   /**
-   * Logs the error if it is a programming error.
+   * Logs the error if it is a programming error, or at the level debug if the client made it.
    *
    * @param where the method or route, never text that differs from call to call
    */
   notify(error: LockError, where: string): void {
     const { code } = error;
     if (!MISTAKES.has(code)) return;
+    if (clientPlaceholderOf(error) !== undefined) {
+      return this.logger.debug(`${where} refused a value of its client: ${error.message}`);
+    }
     const place = `${code} ${where}`;
     if (this.reported.has(place)) return;
     for (const oldest of this.reported) {

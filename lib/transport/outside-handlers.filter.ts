@@ -1,7 +1,7 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter, type Type } from '@nestjs/common';
 import type { HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import { LockError } from '../core/errors/lock.errors.js';
-import type { LockInterceptorOptions } from '../redis-lock.options.js';
+import type { ResolvedInterceptor } from '../redis-lock.options.js';
 import { LockExceptionFilter } from './lock-exception.filter.js';
 
 /** Metadata key under which `@Catch` stores its types. */
@@ -26,7 +26,7 @@ class OutsideHandlersFilter extends LockExceptionFilter {
 
   constructor(
     adapter: HttpAdapterHost['httpAdapter'] | undefined,
-    settings: LockInterceptorOptions,
+    settings: ResolvedInterceptor,
     private readonly filtersOfApp: () => readonly ExceptionFilter[],
   ) {
     super(adapter, settings);
@@ -50,7 +50,7 @@ class OutsideHandlersFilter extends LockExceptionFilter {
 export const mapOutsideHandlers = (
   moduleRef: ModuleRef,
   host: HttpAdapterHost,
-  settings: Required<LockInterceptorOptions> | undefined,
+  settings: ResolvedInterceptor | undefined,
 ): void => {
   const config = moduleRef['container'].applicationConfig;
   if (!settings || !config) return;

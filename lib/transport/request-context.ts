@@ -5,6 +5,8 @@ import { sharedByBuilds } from '../core/both-builds.js';
 export interface RequestContext {
   /** HTTP request, for `<<$request.…>>`. */
   readonly request: unknown;
+  /** Method that Nest calls for the HTTP request; undefined on other transports, and for work beside the request. */
+  readonly handler?: unknown;
   /**
    * Signal that aborts when the client disconnects. Undefined after the request: work that starts later is no part of
    * it.

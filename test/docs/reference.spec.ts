@@ -171,7 +171,7 @@ describe('the documentation', () => {
     for (const [name, value] of Object.entries(settings))
       expect.soft([name, documented[name]]).toEqual([name, formatValue(name, value)]);
     const { takenStatus, retryAfterSeconds } = resolveInterceptor();
-    expect(table).toContain(`(${takenStatus} and ${retryAfterSeconds})`);
+    expect(table).toContain(`(${takenStatus} and ${retryAfterSeconds ?? 'as measured'})`);
   });
 
   it('lists every error code in one table, with its class and its HTTP status', () => {

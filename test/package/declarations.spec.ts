@@ -16,9 +16,9 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockError: ERROR,
   LockExceptionFilter: 'catch',
   LockHttpException: 'code extensions',
-  LockKeyError: ERROR,
+  LockKeyError: `${ERROR} clientPlaceholder`,
   LockLostError: `${ERROR} reason`,
-  LockNotAcquiredError: `${ERROR} waitersAhead heldAs holder`,
+  LockNotAcquiredError: `${ERROR} waitersAhead heldAs holder retryAfterMs`,
   LockService:
     'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect list ' +
     'isLocked forceUnlock revoke held usage ping on instanceId',

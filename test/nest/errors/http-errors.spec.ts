@@ -114,15 +114,15 @@ describe.each(PLATFORMS)('lock errors over HTTP on %s', (platform) => {
     expect((await Promise.all(both)).map(({ status }) => status).sort()).toEqual([200, 423]);
   });
 
-  it('answer 500 for an argument that cannot be part of a key, without showing it', async () => {
+  it('answer 400 for an argument of the client that cannot be part of a key, without showing it', async () => {
     const http = await start(platform);
     const answer = await http.get('/pay');
-    expect(answer.status).toBe(500);
+    expect(answer.status).toBe(400);
     expect(answer.headers.get('retry-after')).toBeNull();
     expect(await answer.json()).toEqual({
-      statusCode: 500,
+      statusCode: 400,
       code: 'LOCK_KEY_INVALID',
-      message: 'Internal server error',
+      message: 'The value of <<id>> is missing or cannot be used.',
     });
     expect((thrown[0] as HttpException).cause).toBeInstanceOf(LockKeyError);
   });

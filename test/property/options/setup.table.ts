@@ -205,7 +205,7 @@ export const MODULE = {
     otherwise: true,
     does: ({ module }, value: unknown) =>
       expect(module!.interceptor).toEqual(
-        value === false ? undefined : { takenStatus: 423, retryAfterSeconds: 1 },
+        value === false ? undefined : { takenStatus: 423, retryAfterSeconds: undefined },
       ),
   },
 } satisfies Record<string, Option>;
@@ -222,7 +222,7 @@ export const INTERCEPTOR = {
     allows: (value) => isWhole(value, 0, Infinity),
     examples: [0, 1, 3_600],
     wrong: [...NO_WHOLE_NUMBERS, -1, Infinity],
-    otherwise: 1,
+    otherwise: undefined,
     does: ({ module }, seconds: number) => expect(module!.interceptor?.retryAfterSeconds).toBe(seconds),
   },
 } satisfies Record<string, Option>;

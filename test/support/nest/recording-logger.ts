@@ -5,6 +5,7 @@ export class RecordingLogger implements LoggerService {
   readonly warnings: string[] = [];
   readonly errors: string[] = [];
   readonly lines: string[] = [];
+  readonly debugLines: string[] = [];
 
   // Nest 10 calls it without looking whether it is there.
   setLogLevels(): void {}
@@ -21,6 +22,10 @@ export class RecordingLogger implements LoggerService {
 
   error(message: unknown): void {
     this.errors.push(String(message));
+  }
+
+  debug(message: unknown): void {
+    this.debugLines.push(String(message));
   }
 
   fatal(message: unknown): void {

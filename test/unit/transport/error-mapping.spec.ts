@@ -27,6 +27,7 @@ const ERRORS: readonly [status: number, error: LockError][] = [
   [500, new LockLostError('LOCK_LOST', `"${SECRET}" was lost`, { key: SECRET, reason: 'expired' })],
   [503, new LockStoreError(`failed on "${SECRET}"`, 'unknown', { key: SECRET })],
   [500, new LockKeyError(`no key from ${SECRET}`, { key: SECRET })],
+  [400, new LockKeyError(`no key from ${SECRET}`, { key: SECRET, clientPlaceholder: '<<id>>' })],
   [500, new LockConfigurationError(`no service for ${SECRET}`)],
   [499, new LockAbortedError('LOCK_ABORTED', `"${SECRET}" was given up`, { key: SECRET })],
   [503, new LockAbortedError('LOCK_SHUTDOWN', `"${SECRET}" was not taken`, { key: SECRET })],
@@ -88,6 +89,14 @@ describe.each(ERRORS.map(([status, error]) => [error.code, status, error] as con
   },
 );
 
+describe('the message of a mistake of the client', () => {
+  it.each(['http', 'graphql', 'rpc', 'ws'])('names the placeholder only: %s', async (type) => {
+    const [, error] = ERRORS.find(([status]) => status === 400)!;
+    const mapped = await mapLockError(error, hostOf(type), settings);
+    expect(mapped.message).toBe('The value of <<id>> is missing or cannot be used.');
+  });
+});
+
 describe('Retry-After', () => {
   const [, taken] = ERRORS[0]!;
   const [, lost] = ERRORS[3]!;
@@ -97,6 +106,20 @@ describe('Retry-After', () => {
     adviseRetry(taken, hostOf('http', one), settings);
     adviseRetry(lost, hostOf('http', two), settings);
     expect([one.headers, two.headers]).toEqual([{ 'Retry-After': '1' }, {}]);
+  });
+
+  it.each([
+    [undefined, '1'],
+    [0, '1'],
+    [1_000, '1'],
+    [1_001, '2'],
+    [3_600_000, '60'],
+  ])('is as measured, from 1 to 60 s: %s ms', (retryAfterMs, seconds) => {
+    const [measured, fixed] = [new Response(), new Response()];
+    const error = Object.assign(new LockNotAcquiredError('LOCK_TAKEN', 'taken'), { retryAfterMs });
+    adviseRetry(error, hostOf('http', measured), settings);
+    adviseRetry(error, hostOf('http', fixed), resolveInterceptor({ retryAfterSeconds: 7 }));
+    expect([measured.headers, fixed.headers]).toEqual([{ 'Retry-After': seconds }, { 'Retry-After': '7' }]);
   });
 
   it('is left out once the headers have been sent', () => {

@@ -25,6 +25,16 @@ describe('MistakeLog', () => {
     ]);
   });
 
+  it('logs each mistake of a client, in the debug log only', () => {
+    const mistakes = new MistakeLog();
+    const error = new LockKeyError('no key: <<id>> is undefined.', { clientPlaceholder: '<<id>>' });
+    for (const _ of [1, 2]) mistakes.notify(error, 'Shop.pay');
+    const line = 'Shop.pay refused a value of its client: no key: <<id>> is undefined.';
+    expect([logger.errors, logger.debugLines]).toEqual([[], [line, line]]);
+    mistakes.notify(new LockKeyError('no key'), 'Shop.pay');
+    expect(logger.errors).toHaveLength(1);
+  });
+
   it('remembers a bounded number of places, the latest ones', () => {
     const mistakes = new MistakeLog();
     const report = (where: string): void => mistakes.notify(new LockKeyError('no key'), where);
