@@ -118,6 +118,7 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
    * Keys:
    * - `'order:<<userId>>'`: a parameter by name
    * - `'cart:<<cart.owner.id>>:<<1>>'`: a path, or a parameter by index
+   * - `'report:<<tenant|all>>'`: with a default for undefined, null and the empty string
    * - `['a:<<x>>', 'b:<<y>>']`: several keys, all or none
    * - a function, whose result is used verbatim
    * - `<<$request.user.id>>`: the HTTP request; `<<$name>>`: the module's `context`

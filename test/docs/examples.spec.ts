@@ -278,6 +278,20 @@ describe('the examples of the documentation', () => {
     ]);
   });
 
+  it('the examples of defaults lock what they say', async () => {
+    type Methods = Record<string, (...args: unknown[]) => Promise<void>>;
+    const { service, locks } = await instance(
+      onPage<Type<Methods>>('docs/guide/keys.md', 'DefaultExamples'),
+      [libTesting.RedisLockTestingModule.forRoot()],
+    );
+    const keys: string[] = [];
+    locks.on('acquired', ({ key }) => keys.push(key));
+    await service['report']!();
+    await service['report']!('acme');
+    await service['byPath']!();
+    expect(keys).toEqual(['report:all', 'report:acme', 'cart:none:none']);
+  });
+
   it('a named module locks in its own Redis', async () => {
     type Billing = { send(id: string): Promise<boolean> };
     const module = await Test.createTestingModule({
