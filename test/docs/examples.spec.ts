@@ -1,17 +1,11 @@
 import 'reflect-metadata';
-import * as diagnosticsChannel from 'node:diagnostics_channel';
 import type { Server } from 'node:http';
 import * as common from '@nestjs/common';
 import { type INestApplication, type Type } from '@nestjs/common';
 import * as core from '@nestjs/core';
-import * as schedule from '@nestjs/schedule';
-import * as testing from '@nestjs/testing';
 import { Test, type TestingModule } from '@nestjs/testing';
 import * as lib from 'nest-redis-lock';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
-import * as libFencing from 'nest-redis-lock/fencing';
-import * as libRedis from 'nest-redis-lock/redis';
-import * as libStore from 'nest-redis-lock/store';
 import type { LockStore } from 'nest-redis-lock/store';
 import * as libTesting from 'nest-redis-lock/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -20,6 +14,7 @@ import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { freePort } from '../support/loopback.js';
 import { RedisServer } from '../support/redis-server.js';
 import { examplesOf, run } from './examples.js';
+import { onServer, PACKAGES } from './recipes.js';
 import { codeBlocks } from '../support/markdown.js';
 import { examplesOnPages, page } from './pages.js';
 import * as world from './world.js';
@@ -62,32 +57,12 @@ describe('the examples of the documentation', () => {
     create: async (module: Type) => (app = await core.NestFactory.create(module, { logger: false })),
   };
 
-  const modules: Record<string, unknown> = {
-    'node:diagnostics_channel': diagnosticsChannel,
-    '@nestjs/common': common,
-    '@nestjs/core': { ...core, NestFactory },
-    '@nestjs/schedule': schedule,
-    '@nestjs/testing': testing,
-    '@nestjs-cls/transactional': { Transactional: world.Transactional },
-    'nest-redis-lock': lib,
-    'nest-redis-lock/fencing': libFencing,
-    'nest-redis-lock/redis': libRedis,
-    'nest-redis-lock/store': libStore,
-    'nest-redis-lock/testing': libTesting,
-    './world.js': world,
-  };
-
-  const onTestServers = (source: string): string =>
-    source
-      .replace('app.listen(3000)', "app.listen(0, '127.0.0.1')")
-      .replace('void bootstrap()', 'await bootstrap()')
-      .replaceAll('localhost', redis.host)
-      .replaceAll('6379', String(redis.port));
+  const modules: Record<string, unknown> = { ...PACKAGES, '@nestjs/core': { ...core, NestFactory } };
 
   beforeAll(async () => {
     redis = await RedisServer.start();
     for (const { page: path, fileName, source } of examplesOf(examplesOnPages())) {
-      const exports = await run(onTestServers(source), modules);
+      const exports = await run(onServer(source, redis), modules);
       modules[`./${fileName.replace(/\.ts$/, '.js')}`] = exports;
       declaredOn.set(path, { ...declaredOn.get(path), ...exports });
     }
@@ -161,7 +136,7 @@ describe('the examples of the documentation', () => {
     const started = app;
     try {
       const elsewhere = main.source.replace('localhost:6379', `127.0.0.1:${await freePort()}`);
-      await expect(run(onTestServers(elsewhere), modules)).rejects.toMatchObject({
+      await expect(run(onServer(elsewhere, redis), modules)).rejects.toMatchObject({
         code: 'LOCK_STORE_FAILED',
       });
       expect(app).not.toBe(started);

@@ -19,7 +19,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   '@nestjs-cls/transactional': ['Transactional'],
   './world.js': [
     ...['Cart', 'it', 'Mailer', 'Metrics', 'OrderDto', 'PaymentClient', 'payments', 'Settings'],
-    ...['DataSource', 'SettingsModule', 'ShopModule', 'stock', 'StockRepository'],
+    ...['DataSource', 'PrismaService', 'SettingsModule', 'ShopModule', 'stock', 'StockRepository'],
   ],
 };
 

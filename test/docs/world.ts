@@ -77,6 +77,22 @@ export class SettingsModule {}
 @Module({})
 export class ShopModule {}
 
+/** The transaction that Prisma passes to the function of `$transaction`. */
+export interface PrismaTransaction {
+  $queryRawUnsafe(sql: string, ...parameters: unknown[]): Promise<Record<string, unknown>[]>;
+  $executeRawUnsafe(sql: string, ...parameters: unknown[]): Promise<number>;
+}
+
+/** A double of Prisma's client. A test gives it a database. */
+@Injectable()
+export class PrismaService {
+  begin: (work: (tx: PrismaTransaction) => Promise<void>) => Promise<void> = () => Promise.resolve();
+
+  $transaction(work: (tx: PrismaTransaction) => Promise<void>): Promise<void> {
+    return this.begin(work);
+  }
+}
+
 export interface Metrics {
   count(name: string, labels: Record<string, unknown>): void;
 }
