@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import type { Server } from 'node:http';
-import * as common from '@nestjs/common';
-import { type INestApplication, type Type } from '@nestjs/common';
+import type * as common from '@nestjs/common';
+import type { INestApplication, Type } from '@nestjs/common';
 import * as core from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import * as lib from 'nest-redis-lock';
@@ -14,7 +14,7 @@ import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { freePort } from '../support/loopback.js';
 import { RedisServer } from '../support/redis-server.js';
 import { examplesOf, run } from './examples.js';
-import { onServer, PACKAGES } from './recipes.js';
+import { onServer, packagesOf } from './recipes.js';
 import { codeBlocks } from '../support/markdown.js';
 import { examplesOnPages, page } from './pages.js';
 import * as world from './world.js';
@@ -57,11 +57,14 @@ describe('the examples of the documentation', () => {
     create: async (module: Type) => (app = await core.NestFactory.create(module, { logger: false })),
   };
 
-  const modules: Record<string, unknown> = { ...PACKAGES, '@nestjs/core': { ...core, NestFactory } };
+  const modules: Record<string, unknown> = {};
 
   beforeAll(async () => {
     redis = await RedisServer.start();
-    for (const { page: path, fileName, source } of examplesOf(examplesOnPages())) {
+    const examples = examplesOf(examplesOnPages());
+    Object.assign(modules, await packagesOf(examples.map(({ source }) => source)));
+    modules['@nestjs/core'] = { ...core, NestFactory };
+    for (const { page: path, fileName, source } of examples) {
       const exports = await run(onServer(source, redis), modules);
       modules[`./${fileName.replace(/\.ts$/, '.js')}`] = exports;
       declaredOn.set(path, { ...declaredOn.get(path), ...exports });

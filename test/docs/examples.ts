@@ -17,9 +17,10 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   '@nestjs/schedule': ['Cron'],
   '@nestjs/testing': ['Test'],
   '@nestjs-cls/transactional': ['Transactional'],
+  typeorm: ['DataSource'],
   './world.js': [
     ...['Cart', 'it', 'Mailer', 'Metrics', 'OrderDto', 'PaymentClient', 'payments', 'Settings'],
-    ...['DataSource', 'PrismaService', 'SettingsModule', 'ShopModule', 'stock', 'StockRepository'],
+    ...['PrismaService', 'SettingsModule', 'ShopModule', 'stock', 'StockRepository'],
   ],
 };
 

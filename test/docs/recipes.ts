@@ -1,35 +1,35 @@
-import * as diagnosticsChannel from 'node:diagnostics_channel';
-import * as timers from 'node:timers/promises';
-import * as common from '@nestjs/common';
-import * as core from '@nestjs/core';
-import * as schedule from '@nestjs/schedule';
-import * as testing from '@nestjs/testing';
-import * as lib from 'nest-redis-lock';
-import * as libFencing from 'nest-redis-lock/fencing';
-import * as libRedis from 'nest-redis-lock/redis';
-import * as libStore from 'nest-redis-lock/store';
-import * as libTesting from 'nest-redis-lock/testing';
-import * as cls from 'nestjs-cls';
 import { examplesOf, run } from './examples.js';
 import { examplesOnPages } from './pages.js';
-import * as world from './world.js';
 
-/** What examples may import. */
-export const PACKAGES: Readonly<Record<string, unknown>> = {
-  'node:diagnostics_channel': diagnosticsChannel,
-  'node:timers/promises': timers,
-  '@nestjs/common': common,
-  '@nestjs/core': core,
-  '@nestjs/schedule': schedule,
-  '@nestjs/testing': testing,
-  '@nestjs-cls/transactional': { Transactional: world.Transactional },
-  'nestjs-cls': cls,
-  'nest-redis-lock': lib,
-  'nest-redis-lock/fencing': libFencing,
-  'nest-redis-lock/redis': libRedis,
-  'nest-redis-lock/store': libStore,
-  'nest-redis-lock/testing': libTesting,
-  './world.js': world,
+type Modules = Record<string, unknown>;
+
+/** What examples may import. A process loads only what its examples use: all of it takes seconds. */
+const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
+  'node:diagnostics_channel': () => import('node:diagnostics_channel'),
+  'node:timers/promises': () => import('node:timers/promises'),
+  '@nestjs/common': () => import('@nestjs/common'),
+  '@nestjs/core': () => import('@nestjs/core'),
+  '@nestjs/schedule': () => import('@nestjs/schedule'),
+  '@nestjs/testing': () => import('@nestjs/testing'),
+  '@nestjs-cls/transactional': () => import('./world.js'),
+  'nestjs-cls': () => import('nestjs-cls'),
+  'nest-redis-lock': () => import('nest-redis-lock'),
+  'nest-redis-lock/fencing': () => import('nest-redis-lock/fencing'),
+  'nest-redis-lock/redis': () => import('nest-redis-lock/redis'),
+  'nest-redis-lock/store': () => import('nest-redis-lock/store'),
+  'nest-redis-lock/testing': () => import('nest-redis-lock/testing'),
+  typeorm: () => import('typeorm'),
+  './world.js': () => import('./world.js'),
+};
+
+/** Loads the packages that one of the sources imports. */
+export const packagesOf = async (sources: readonly string[]): Promise<Modules> => {
+  const used = Object.entries(PACKAGES).filter(([name]) =>
+    sources.some((source) => source.includes(` from '${name}'`)),
+  );
+  return Object.fromEntries(
+    await Promise.all(used.map(async ([name, load]) => [name, await load()] as const)),
+  );
 };
 
 /** Where a server of a test is. */
@@ -55,10 +55,11 @@ export const runPage = async (
   path: string,
   server: Address,
   change: (source: string) => string = (source) => source,
-): Promise<Record<string, unknown>> => {
-  const modules: Record<string, unknown> = { ...PACKAGES };
-  const declared: Record<string, unknown> = {};
-  for (const { fileName, source } of examplesOf(examplesOnPages().filter(({ page }) => page === path))) {
+): Promise<Modules> => {
+  const examples = examplesOf(examplesOnPages().filter(({ page }) => page === path));
+  const modules = await packagesOf(examples.map(({ source }) => source));
+  const declared: Modules = {};
+  for (const { fileName, source } of examples) {
     const exports = await run(change(onServer(source, server)), modules);
     modules[`./${fileName.replace(/\.ts$/, '.js')}`] = exports;
     Object.assign(declared, exports);

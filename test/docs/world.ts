@@ -1,7 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
 
-export { DataSource } from 'typeorm';
-
 /**
  * What the examples of the documentation talk about without showing it: the app around them. It does nothing but to note
  * what it was asked.

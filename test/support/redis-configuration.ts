@@ -11,8 +11,11 @@ export interface RedisServerOptions {
   readonly password?: string;
   /** ACL rules, each `'<name> <rules>'`: `'app on >secret ~lock:* &* +@all'`. */
   readonly users?: readonly string[];
-  /** Listens with TLS only, with a self-signed certificate: `server.certificate.cert` is the `ca` to trust. */
-  readonly tls?: boolean;
+  /**
+   * Listens with TLS only, with this certificate or with a self-signed one: `server.certificate.cert` is the `ca` to
+   * trust. The servers of a cluster need a common one.
+   */
+  readonly tls?: boolean | Certificate;
   /** A server of a Redis Cluster: it has a second port, on which it talks to the others. */
   readonly cluster?: boolean;
   /** A sentinel instead of a server: it keeps no data. */

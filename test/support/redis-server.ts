@@ -57,7 +57,7 @@ export class RedisServer implements AsyncDisposable {
 
   /** Starts a server and resolves once it answers. */
   static async start(options: RedisServerOptions = {}): Promise<RedisServer> {
-    const certificate = options.tls ? selfSignedCertificate() : undefined;
+    const certificate = options.tls === true ? selfSignedCertificate() : options.tls || undefined;
     for (let attempt = 1; ; attempt += 1) {
       const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-redis-'));
       guardFolder(folder);

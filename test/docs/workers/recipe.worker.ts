@@ -66,7 +66,9 @@ const recipes: Readonly<Record<Recipe, () => Promise<void>>> = {
   lambda: async () => {
     const shorter = `watchdogMs: ${SHORT.watchdogMs}, commandTimeoutMs: ${SHORT.commandTimeoutMs}`;
     const page = await runPage('docs/recipes/deployment.md', server, (source) =>
-      source.replace('watchdogMs: 10_000', shorter).replace('LambdaModule)', 'LambdaModule, { logger: ["error"] })'),
+      source
+        .replace('watchdogMs: 10_000', shorter)
+        .replace('LambdaModule)', 'LambdaModule, { logger: ["error"] })'),
     );
     const handler = page['handler'] as (event: { sku: string }) => Promise<string>;
     world.during.set('report', async () => {
@@ -82,5 +84,5 @@ const recipes: Readonly<Record<Recipe, () => Promise<void>>> = {
   },
 };
 
-// Nest imports packages while an app is created, and some of them wait for the end of this module.
-void recipes[recipe]().then(() => channel.send({ type: 'ready' }));
+await recipes[recipe]();
+channel.send({ type: 'ready' });

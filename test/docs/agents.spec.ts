@@ -1,0 +1,81 @@
+import 'reflect-metadata';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Locked } from 'nest-redis-lock';
+import { describe, expect, it } from 'vitest';
+import { codeSpans, readFromRoot, section, tables } from '../support/markdown.js';
+import { FOLDERS, page, pagesIn } from './pages.js';
+
+const RULES = 'docs/guide/rules-for-coding-agents.md';
+const LLMS = 'docs/llms.txt';
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+
+/** Declares a method with a template, as a class that is loaded does. */
+const load = (template: string): void => {
+  class Orders {
+    async place(id: string, dto: { owner: { id: string } }): Promise<string> {
+      return id + dto.owner.id;
+    }
+  }
+  const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'place')!;
+  (Locked as (key: string) => MethodDecorator)(template)(Orders.prototype, 'place', descriptor);
+};
+
+/** The template of `@Locked('…')`. */
+const templateOf = (cell: string): string | undefined =>
+  codeSpans(cell)
+    .map((code) => /^@Locked\('(.+)'\)$/.exec(code)?.[1])
+    .find(Boolean);
+
+describe('the rules for coding agents', () => {
+  const [{ rows }] = tables(section(page(RULES), 'Keys')) as [ReturnType<typeof tables>[number]];
+
+  it('are one short page', () => {
+    expect(page(RULES).trim().split('\n').length).toBeLessThanOrEqual(60);
+  });
+
+  it('show templates that are accepted as right', () => {
+    const right = rows.flatMap(([cell = '']) => templateOf(cell) ?? []);
+    expect(right).toContain('order:<<id>>');
+    for (const template of right) expect(() => load(template), template).not.toThrow();
+  });
+
+  it('show templates that are refused when the class is loaded as wrong', () => {
+    const wrong = rows
+      .filter(([, , what = '']) => what.startsWith('refused when the class is loaded'))
+      .map(([, cell = '']) => templateOf(cell));
+    expect(wrong).toEqual(expect.arrayContaining(['order:<id>', 'order:$id']));
+    for (const template of wrong) expect(() => load(template!), template).toThrow(/<</);
+  });
+});
+
+describe('llms.txt', () => {
+  /** The tables of docs/README.md as lists of links. */
+  const made = (): string => {
+    const index = readFromRoot('docs/README.md');
+    const lists = ['Guide', 'Locks', 'Stores', 'Recipes', 'Operations'].map((heading) => {
+      const [{ rows }] = tables(section(index, heading)) as [ReturnType<typeof tables>[number]];
+      return `## ${heading}\n\n${rows.map(([link, what]) => `- ${link}: ${what!.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')}`).join('\n')}\n`;
+    });
+    return [
+      '# nest-redis-lock\n',
+      `> ${JSON.parse(readFromRoot('package.json')).description as string}\n`,
+      'Read [Rules for coding agents](guide/rules-for-coding-agents.md) before you write code. All options: [README](../README.md#options).\n',
+      ...lists,
+    ].join('\n');
+  };
+
+  it('has each page of the index with its line; `vitest run test/docs/agents.spec.ts -u` writes it', async () => {
+    await expect(made()).toMatchFileSnapshot(join(ROOT, LLMS));
+  });
+
+  it('misses no page, and has no dead link', () => {
+    const linked = [...readFromRoot(LLMS).matchAll(/\]\(([^)#]+)/g)].map(([, target]) =>
+      join(dirname(LLMS), target!),
+    );
+    expect(linked.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+    const pages = FOLDERS.flatMap((folder) => pagesIn(folder).map(({ path }) => path));
+    expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
+  });
+});
