@@ -22,31 +22,33 @@ const load = (template: string): void => {
   (Locked as (key: string) => MethodDecorator)(template)(Orders.prototype, 'place', descriptor);
 };
 
-/** The template of `@Locked('…')`. */
-const templateOf = (cell: string): string | undefined =>
-  codeSpans(cell)
-    .map((code) => /^@Locked\('(.+)'\)$/.exec(code)?.[1])
-    .find(Boolean);
+/** The templates of each `@Locked('…')`. */
+const templatesIn = (text: string): string[] =>
+  codeSpans(text).flatMap((code) => /^@Locked\('(.+)'\)$/.exec(code)?.[1] ?? []);
 
 describe('the rules for coding agents', () => {
-  const [{ rows }] = tables(section(page(RULES), 'Keys')) as [ReturnType<typeof tables>[number]];
+  const rules = section(page(RULES), 'Keys')
+    .split('\n- **Right:**')
+    .slice(1)
+    .map((rule) => rule.split('**Wrong:**'));
 
   it('are one short page', () => {
     expect(page(RULES).trim().split('\n').length).toBeLessThanOrEqual(60);
   });
 
   it('show templates that are accepted as right', () => {
-    const right = rows.flatMap(([cell = '']) => templateOf(cell) ?? []);
+    const right = rules.flatMap(([text = '']) => templatesIn(text));
     expect(right).toContain('order:<<id>>');
     for (const template of right) expect(() => load(template), template).not.toThrow();
   });
 
   it('show templates that are refused when the class is loaded as wrong', () => {
-    const wrong = rows
-      .filter(([, , what = '']) => what.startsWith('refused when the class is loaded'))
-      .map(([, cell = '']) => templateOf(cell));
+    const wrong = rules
+      .map(([, text = '']) => text)
+      .filter((text) => text.includes('Refused when the class is loaded'))
+      .flatMap(templatesIn);
     expect(wrong).toEqual(expect.arrayContaining(['order:<id>', 'order:$id']));
-    for (const template of wrong) expect(() => load(template!), template).toThrow(/<</);
+    for (const template of wrong) expect(() => load(template), template).toThrow(/<</);
   });
 });
 
