@@ -7,7 +7,7 @@ import { defineConfig } from 'rolldown';
 import { root } from './process.mjs';
 
 const compiled = join(root, 'dist', 'lib');
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const { exports, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 /** Entry points of the package: names, and their files in dist/lib. */
 const entries = Object.fromEntries(
@@ -97,6 +97,7 @@ const othersAreExternal = (layer, format) => ({
 
 const options = {
   platform: 'node',
+  transform: { define: { PACKAGE_VERSION: JSON.stringify(version) } },
   // Nothing of the library is imported for its effects alone, and one package is.
   treeshake: { moduleSideEffects: (id) => id === 'reflect-metadata' },
 };

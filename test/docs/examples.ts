@@ -126,6 +126,7 @@ export const programOf = (examples: readonly Example[]): ts.Program => {
       join(ROOT, 'lib/index.ts'),
       join(ROOT, 'lib/testing/index.ts'),
       join(ROOT, 'lib/mysql/index.ts'),
+      join(ROOT, 'lib/opentelemetry/index.ts'),
       join(ROOT, 'lib/postgres/index.ts'),
       join(ROOT, 'lib/zookeeper/index.ts'),
     ],

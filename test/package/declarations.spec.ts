@@ -32,6 +32,8 @@ const MEMBERS: Readonly<Record<string, string>> = {
   StoreQueueEntry: 'notify mayHaveMissed listen leave',
   LockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   QuorumStore: `${STORE} processes list diagnose`,
+  RedisLockInstrumentation:
+    'instrumentationName instrumentationVersion enable disable setTracerProvider setMeterProvider setConfig getConfig',
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot onModuleInit',
   RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose`,

@@ -139,6 +139,7 @@ describe('the tarball', () => {
       loads('mysql', ['core', 'mysql', 'sql'], ['mysql'], ['mysql']);
       loads('postgres', ['core', 'postgres', 'sql'], ['postgres'], ['postgres']);
       loads('zookeeper', ['core', 'zookeeper'], ['zookeeper'], ['zookeeper']);
+      loads('opentelemetry', ['core'], ['opentelemetry']);
       loads('store', ['core'], ['store']);
     }
   });
