@@ -5,6 +5,7 @@ export type {
   RedisLockModuleOptions,
 } from './redis-lock.options.js';
 export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
+export { LockHealthIndicator, type LockHealth } from './lock-health-indicator.js';
 export { LockService, type LockKeys } from './lock.service.js';
 export {
   createLockService,

@@ -18,6 +18,7 @@ import {
 import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { invalidOption } from './core/settings/option-checks.js';
+import { LockHealthIndicator } from './lock-health-indicator.js';
 import { LockService } from './lock.service.js';
 import type { ContextSources } from './locked/context-values.js';
 import { bindAll } from './locked/lock-binder.js';
@@ -47,15 +48,17 @@ const MODULE = Symbol.for('nest-redis-lock:module');
 const withName = (definition: DynamicModule, name: string | undefined): DynamicModule => {
   if (name !== undefined && typeof name !== 'string') invalidOption('name', 'a string', name);
   const tokens = name === undefined ? [getLockServiceToken(), LockService] : [getLockServiceToken(name)];
+  const health = name === undefined ? [LockHealthIndicator] : [];
   return {
     ...definition,
     global: true,
     providers: [
       ...(definition.providers ?? []),
+      ...health,
       { provide: NAME, useValue: name ?? null },
       ...tokens.map((token) => ({ provide: token, useExisting: SERVICE })),
     ],
-    exports: tokens,
+    exports: [...tokens, ...health],
   };
 };
 

@@ -13,6 +13,7 @@ import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
+import { LockHealthIndicator } from '../lock-health-indicator.js';
 import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
 import { resolveInterceptor } from '../redis-lock.options.js';
@@ -114,10 +115,11 @@ export class RedisLockTestingModule implements OnModuleInit {
           useFactory: (manager: LockManager) => new LockService(manager, context),
           inject: [MANAGER],
         },
+        LockHealthIndicator,
         ...tokens.map((token) => ({ provide: token, useExisting: LockService })),
         { provide: APP_INTERCEPTOR, useFactory: () => new LockInterceptor(resolveInterceptor()) },
       ],
-      exports: [LockService, ...tokens],
+      exports: [LockService, LockHealthIndicator, ...tokens],
     };
   }
 

@@ -90,7 +90,7 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
 
   it('has one core: the builds share errors, stores, the lock service and the current lease', () => {
     expect(report.exported).toEqual({
-      shared: [...OF_CORE, 'LockService'].sort(),
+      shared: [...OF_CORE, 'LockHealthIndicator', 'LockService'].sort(),
       separate: OF_NEST_LAYER,
     });
   });

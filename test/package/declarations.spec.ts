@@ -15,6 +15,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockConfigurationError: ERROR,
   LockError: ERROR,
   LockExceptionFilter: 'catch',
+  LockHealthIndicator: 'check checkOrThrow',
   LockHttpException: 'code extensions',
   LockKeyError: `${ERROR} clientPlaceholder`,
   LockLostError: `${ERROR} reason`,
