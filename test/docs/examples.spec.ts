@@ -8,6 +8,7 @@ import * as lib from 'nest-redis-lock';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
 import type { LockStore } from 'nest-redis-lock/store';
 import * as libTesting from 'nest-redis-lock/testing';
+import * as promClient from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { requestContext } from '../../lib/transport/request-context.js';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
@@ -191,17 +192,21 @@ describe('the examples of the documentation', () => {
     expect(await first.locks.inspect('ShopService.nightlyReport')).toMatchObject({ holders: [{ count: 1 }] });
   });
 
-  it('countLocks() counts waits and holds with few labels', async () => {
-    const counted: unknown[] = [];
-    const count = (name: string, labels: object): void => void counted.push({ name, ...labels });
-    onPage<(metrics: world.Metrics) => void>('docs/operations/telemetry.md', 'countLocks')({ count });
+  it('measureLocks() measures waits and holds with few labels', async () => {
+    const registry = new promClient.Registry();
+    type Measure = (registry: promClient.Registry) => void;
+    onPage<Measure>('docs/operations/telemetry.md', 'measureLocks')(registry);
     const { service } = await shopInstance();
     await service.order({ sku: 'tea', pieces: 1 });
-    const of = { label: 'sku:<<dto.sku>>', kind: 'exclusive' };
-    expect(counted).toMatchObject([
-      { name: 'lock_wait_ms', ...of, outcome: 'acquired' },
-      { name: 'lock_hold_ms', ...of, outcome: 'released' },
-    ]);
+    const measured = await registry.metrics();
+    const labels = 'redis_lock_label="sku:<<dto.sku>>",redis_lock_kind="exclusive"';
+    expect(measured).toContain(
+      `redis_lock_wait_time_seconds_count{${labels},redis_lock_outcome="acquired"} 1`,
+    );
+    expect(measured).toContain(
+      `redis_lock_hold_time_seconds_count{${labels},redis_lock_outcome="released"} 1`,
+    );
+    expect(measured).not.toContain('tea');
   });
 
   it('rebuild() of the page without Nest runs once at a time, and leaves no lock', async () => {

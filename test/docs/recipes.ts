@@ -18,6 +18,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   'nest-redis-lock/redis': () => import('nest-redis-lock/redis'),
   'nest-redis-lock/store': () => import('nest-redis-lock/store'),
   'nest-redis-lock/testing': () => import('nest-redis-lock/testing'),
+  'prom-client': () => import('prom-client'),
   typeorm: () => import('typeorm'),
   './world.js': () => import('./world.js'),
 };

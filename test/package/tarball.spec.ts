@@ -101,9 +101,12 @@ describe('the tarball', () => {
     const seam = (await filesIn('lib/core/seam', '.ts')).map((path) => `lib/core/seam/${path}`);
     const declarations = loadedBy(...ENTRIES.map((name) => `dist/esm/${name}.d.ts`));
     const statements = await filesIn('docs', '.sql');
-    const pages = [...(await filesIn('docs', '.md')), ...statements, 'one-lock.svg'].filter(
-      (path) => !/^((api|benchmarks|decisions)\/|redisson-compatibility\.md$)/.test(path),
-    );
+    const pages = [
+      ...(await filesIn('docs', '.md')),
+      ...statements,
+      'one-lock.svg',
+      'operations/grafana-dashboard.json',
+    ].filter((path) => !/^((api|benchmarks|decisions)\/|redisson-compatibility\.md$)/.test(path));
     const expected = [
       ...[...built, ...declarations, ...seam, 'package.json'],
       ...['README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', ...pages.map((path) => `docs/${path}`)],

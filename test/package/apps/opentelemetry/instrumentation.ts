@@ -1,13 +1,29 @@
-import { metrics, NodeSDK, tracing } from '@opentelemetry/sdk-node';
+import type { Attributes, HrTime, SpanContext } from '@opentelemetry/api';
+import {
+  AggregationTemporality,
+  InMemoryMetricExporter,
+  PeriodicExportingMetricReader,
+} from '@opentelemetry/sdk-metrics';
+import { NodeSDK } from '@opentelemetry/sdk-node';
 import { RedisLockInstrumentation } from 'nest-redis-lock/opentelemetry';
 
+/** What both versions of the SDK say about a span. */
+interface EndedSpan {
+  readonly name: string;
+  readonly startTime: HrTime;
+  readonly attributes: Attributes;
+  readonly status: { readonly code: number };
+  readonly parentSpanContext?: SpanContext;
+  spanContext(): SpanContext;
+}
+
 /** Spans in the order of their ends. */
-export const spans: tracing.ReadableSpan[] = [];
+export const spans: EndedSpan[] = [];
 
 const nothing = (): Promise<void> => Promise.resolve();
 
-const exporter = new metrics.InMemoryMetricExporter(metrics.AggregationTemporality.CUMULATIVE);
-const reader = new metrics.PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
+const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 });
 
 /** Returns the last value of each point, or the number of values of a histogram. */
 export const measured = async (): Promise<Record<string, number>> => {

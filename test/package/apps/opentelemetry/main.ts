@@ -26,7 +26,7 @@ class Orders {
   }
 
   @Locked('order:<<id>>', { waitMs: 0, onBusy: 'skip', label: 'try' })
-  async tryToPay(id: string): Promise<string> {
+  async tryToPay(id: string): Promise<string | undefined> {
     return id;
   }
 }
