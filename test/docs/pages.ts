@@ -19,6 +19,7 @@ const pageAt = (path: string): Page => ({ path, text: readFromRoot(path) });
 /** The pages of one folder of docs/, by name. */
 export const pagesIn = (folder: (typeof FOLDERS)[number]): Page[] =>
   readdirSync(`${DOCS}${folder}`)
+    .filter((name) => name.endsWith('.md'))
     .sort()
     .map((name) => pageAt(`docs/${folder}/${name}`));
 

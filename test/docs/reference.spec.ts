@@ -48,6 +48,10 @@ const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: st
 const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
 const MYSQL_OPTIONS = ['lib/stores/mysql/mysql.store.ts', 'MysqlStoreOptions'] as const;
 const POSTGRES_OPTIONS = ['lib/stores/postgres/postgres.store.ts', 'PostgresStoreOptions'] as const;
+const OPENTELEMETRY_OPTIONS = [
+  'lib/opentelemetry/instrumentation-config.ts',
+  'RedisLockInstrumentationConfig',
+] as const;
 const LIST_OPTIONS = ['lib/core/listing.ts', 'ListOptions'] as const;
 const ZOOKEEPER_OPTIONS = ['lib/stores/zookeeper/zookeeper.store.ts', 'ZooKeeperStoreOptions'] as const;
 
@@ -89,6 +93,7 @@ describe('the documentation', () => {
     [...MYSQL_OPTIONS, 'docs/stores/mysql.md'],
     [...POSTGRES_OPTIONS, 'docs/stores/postgres.md'],
     [...ZOOKEEPER_OPTIONS, 'docs/stores/zookeeper.md'],
+    [...OPENTELEMETRY_OPTIONS, 'docs/operations/telemetry.md'],
     [...LIST_OPTIONS, 'docs/guide/lock-service.md'],
     ['lib/core/listing.ts', 'ListedLock', 'docs/guide/lock-service.md'],
     ['lib/core/listing.ts', 'LockList', 'docs/guide/lock-service.md'],
@@ -130,6 +135,7 @@ describe('the documentation', () => {
       ...membersOf(program, ...MYSQL_OPTIONS),
       ...membersOf(program, ...POSTGRES_OPTIONS),
       ...membersOf(program, ...ZOOKEEPER_OPTIONS),
+      ...membersOf(program, ...OPENTELEMETRY_OPTIONS),
       ...membersOf(program, ...LIST_OPTIONS),
     ];
     const named = tablesOf('option').flatMap(({ rows }) => firstSpans(rows));
