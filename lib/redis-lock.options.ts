@@ -140,34 +140,53 @@ const ASYNC_NAMES: Readonly<Record<string, true>> = {
   inject: true,
   imports: true,
   provideInjectionTokensFrom: true,
-  name: true,
+};
+
+/** Module with `forRoot` and `forRootAsync`, for messages and checks. */
+export interface ModulePlace {
+  readonly owner: string;
+  /** Options of `forRoot` in an example. */
+  readonly example: string;
+  /** Names of the options that a factory returns. */
+  readonly names: Readonly<Record<string, true>>;
+  /** Name of the option that stands beside the factory. */
+  readonly beside: string;
+}
+
+const MODULE: ModulePlace = {
+  owner: 'RedisLockModule',
+  example: '{ redis: "redis://…" }',
+  names: MODULE_NAMES,
+  beside: 'name',
 };
 
 /** Checks that options were passed: plain JavaScript can leave them out. */
-export const checkGiven = (options: unknown, method: 'forRoot' | 'forRootAsync'): void => {
+export const checkGiven = (
+  options: unknown,
+  method: 'forRoot' | 'forRootAsync',
+  { owner, example }: ModulePlace = MODULE,
+): void => {
   if (typeof options === 'object' && options !== null && !isArray(options)) return;
-  const example =
-    method === 'forRoot' ? '{ redis: "redis://…" }' : '{ useFactory: () => ({ redis: "redis://…" }) }';
-  throw new LockConfigurationError(`RedisLockModule.${method}() needs options: ${method}(${example}).`);
+  const given = method === 'forRoot' ? example : `{ useFactory: () => (${example}) }`;
+  throw new LockConfigurationError(`${owner}.${method}() needs options: ${method}(${given}).`);
 };
 
 /** Checks what stands beside the factory. The options that the factory returns are checked after it has run. */
-export const checkAsyncOptions = (options: object): void => {
-  checkGiven(options, 'forRootAsync');
-  const own =
-    'the options come from what its factory returns: forRootAsync({ useFactory: () => ({ redis: "redis://…" }) })';
-  reading('The options of RedisLockModule.forRootAsync()', () => {
-    const misplaced = Object.keys(options).find((name) => Object.hasOwn(MODULE_NAMES, name));
-    if (misplaced !== undefined) {
+export const checkAsyncOptions = (options: object, place: ModulePlace = MODULE): void => {
+  checkGiven(options, 'forRootAsync', place);
+  const { owner, example, names, beside } = place;
+  const own = `the options come from what its factory returns: forRootAsync({ useFactory: () => (${example}) })`;
+  reading(`The options of ${owner}.forRootAsync()`, () => {
+    const misplaced = Object.keys(options).find((name) => Object.hasOwn(names, name));
+    if (misplaced !== undefined)
       throw new LockConfigurationError(
-        `${misplaced} is no option of RedisLockModule.forRootAsync() itself; ${own}.`,
+        `${misplaced} is no option of ${owner}.forRootAsync() itself; ${own}.`,
       );
-    }
-    checkNames(options, 'RedisLockModule.forRootAsync()', ASYNC_NAMES);
+    checkNames(options, `${owner}.forRootAsync()`, { ...ASYNC_NAMES, [beside]: true });
     const { useFactory, useClass, useExisting } = options as Record<string, unknown>;
     if (useFactory === undefined && useClass === undefined && useExisting === undefined) {
       throw new LockConfigurationError(
-        `RedisLockModule.forRootAsync() has no useFactory, useClass or useExisting; ${own}.`,
+        `${owner}.forRootAsync() has no useFactory, useClass or useExisting; ${own}.`,
       );
     }
   });

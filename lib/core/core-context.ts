@@ -2,6 +2,7 @@ import { EntryKeeper } from './acquire/entry-keeper.js';
 import type { LocalQueue } from './acquire/local-queue.js';
 import { LocalQueues } from './acquire/local-queues.js';
 import { SlowWaits } from './acquire/slow-waits.js';
+import { WaitCap } from './acquire/wait-cap.js';
 import type { TimedWait } from './acquire/wait.js';
 import { Holders } from './holders/holders.js';
 import { HoldTimes } from './hold-times.js';
@@ -47,6 +48,7 @@ export class CoreContext {
   readonly outages: Outages;
   readonly revocations: Revocations;
   readonly slowWaits: SlowWaits;
+  readonly waitCap: WaitCap;
   readonly process: OwnProcess;
   readonly holders: Holders;
   readonly holdTimes: HoldTimes;
@@ -107,6 +109,7 @@ export class CoreContext {
       ...{ runtime, slowWaitMs: settings.slowWaitMs },
       report: slow.waits,
     });
+    this.waitCap = new WaitCap(settings.maxWaitMs);
     this.entries = new EntryKeeper(this.requests, runtime);
     this.revocations = new Revocations({
       ...{ store, events: this.events, logger: this.logger, shown: this.shown },

@@ -164,12 +164,12 @@ export class LockManager implements LeaseHost {
     error: unknown,
     keys: readonly KeyOfCall[],
     startedAt: number,
-    { kind, label, permits }: LockCall,
+    { kind, label, permits, waitMs }: LockCall,
     forCaller: boolean,
     one = keys[0]!,
   ): Promise<never> {
     // Before anything is awaited: V8 knows the caller only here.
-    withStackFromHere(withLabel(error, label));
+    withStackFromHere(withLabel(this.core.waitCap.explain(error, waitMs), label));
     if (isTaken(error)) {
       const waitedMs = Math.round(this.runtime.now() - startedAt);
       const key = typeof one === 'string' ? one : one.key;

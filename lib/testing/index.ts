@@ -1,4 +1,12 @@
-export { RedisLockTestingModule, type RedisLockTestingOptions } from './redis-lock-testing.module.js';
+export { RedisLockTestingModule } from './redis-lock-testing.module.js';
+export type {
+  RedisLockTestingAsyncOptions,
+  RedisLockTestingOptions,
+  TestingMode,
+  TestingSettings,
+} from './testing-options.js';
+export { LockTesting, TestingLockService } from './testing-lock.service.js';
+export type { OutsideHoldOptions } from './outside-process.js';
 export { bindLocks, createTestingLocks } from './testing-locks.js';
 export { MemoryStore, type MemoryStoreOptions } from '../stores/memory/memory.store.js';
 export { MemorySpace, type MemorySpaceOptions } from '../stores/memory/memory-space.js';

@@ -1,4 +1,10 @@
-import { Module, type DynamicModule, Inject, type OnModuleInit } from '@nestjs/common';
+import {
+  ConfigurableModuleBuilder,
+  Inject,
+  Module,
+  type DynamicModule,
+  type OnModuleInit,
+} from '@nestjs/common';
 import {
   APP_INTERCEPTOR,
   DiscoveryModule,
@@ -7,66 +13,55 @@ import {
   ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
-import type { LockManager } from '../core/lock-manager.js';
-import { SETTING_NAMES, type LockSettingsInput } from '../core/settings/lock-settings.js';
-import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { reading, invalidOption } from '../core/settings/option-checks.js';
-import { checkNames, type Names } from '../core/settings/option-names.js';
-import { isArray } from '../core/errors/describe.js';
 import { LockHealthIndicator } from '../lock-health-indicator.js';
 import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
-import { resolveInterceptor } from '../redis-lock.options.js';
+import { checkAsyncOptions, resolveInterceptor } from '../redis-lock.options.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
 import { endWithApp, groupOf } from '../shutdown-hooks.js';
 import { LockInterceptor } from '../transport/lock.interceptor.js';
 import { mapOutsideHandlers } from '../transport/outside-handlers.filter.js';
-import { createTestingManager, type TestingMode } from './testing-locks.js';
+import { TestingLockService, TestingProcesses } from './testing-lock.service.js';
+import {
+  checkModuleNames,
+  checkTestingOptions,
+  resolveTestingOptions,
+  TESTING_MODULE,
+  withoutForRoot,
+  type RedisLockTestingAsyncOptions,
+  type RedisLockTestingOptions,
+} from './testing-options.js';
 
-/** Options of `RedisLockTestingModule.forRoot`. Durations are whole ms; `undefined` keeps the default. */
-export interface RedisLockTestingOptions extends LockSettingsInput {
-  /**
-   * `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. Default:
-   * `memory`.
-   */
-  readonly mode?: TestingMode;
+const PROCESSES = Symbol('nest-redis-lock/testing: processes');
+const NAMES = Symbol('nest-redis-lock/testing: names');
+
+/** Options of the module that stand beside a factory. */
+interface Extras {
   /** Names of further lock modules that this one replaces, beside the unnamed one. Default: none. */
-  readonly names?: readonly string[];
-  /** Function that returns the values for `<<$name>>` in key templates. */
-  readonly context?: () => Record<string, unknown>;
+  names?: readonly string[] | undefined;
 }
 
-const OPTION_NAMES: Names<RedisLockTestingOptions> = {
-  ...SETTING_NAMES,
-  mode: true,
-  names: true,
-  context: true,
+const withNames = (definition: DynamicModule, names: readonly string[] = []): DynamicModule => {
+  const tokens = [LockService, getLockServiceToken(), ...names.map((name) => getLockServiceToken(name))];
+  return {
+    ...definition,
+    global: true,
+    providers: [
+      ...(definition.providers ?? []),
+      { provide: NAMES, useValue: names },
+      LockHealthIndicator,
+      ...tokens.map((token) => ({ provide: token, useExisting: TestingLockService })),
+    ],
+    exports: [TestingLockService, LockHealthIndicator, ...tokens],
+  };
 };
 
-const PLACE = 'RedisLockTestingModule.forRoot()';
-
-const checkOptions = (options: RedisLockTestingOptions): void => {
-  if (typeof options !== 'object' || options === null || isArray(options)) {
-    invalidOption(`The options of ${PLACE}`, "an object such as { mode: 'memory' }", options);
-  }
-  checkNames(options, PLACE, OPTION_NAMES);
-  const { names, context } = options;
-  if (names !== undefined && !(isArray(names) && names.every((name) => typeof name === 'string'))) {
-    invalidOption('names', 'an array of names', names);
-  }
-  if (context !== undefined && typeof context !== 'function') {
-    invalidOption('context', 'a function that returns an object', context);
-  }
-};
-
-const withoutForRoot = (): never => {
-  throw new LockConfigurationError(
-    'RedisLockTestingModule is imported without forRoot(): write RedisLockTestingModule.forRoot().',
-  );
-};
-
-const MANAGER = Symbol('nest-redis-lock/testing: manager');
-const NAMES = Symbol('nest-redis-lock/testing: names');
+const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
+  new ConfigurableModuleBuilder<RedisLockTestingAsyncOptions>()
+    .setClassMethodName('forRoot')
+    .setFactoryMethodName('createRedisLockOptions')
+    .setExtras<Extras>({ names: undefined }, (definition, { names }) => withNames(definition, names))
+    .build();
 
 /**
  * Replaces `RedisLockModule` in tests: the same behaviour without Redis.
@@ -79,48 +74,62 @@ const NAMES = Symbol('nest-redis-lock/testing: names');
  */
 @Module({
   imports: [DiscoveryModule],
-  // forRoot() overrides these providers.
-  providers: [MANAGER, LockService, NAMES].map((provide) => ({ provide, useFactory: withoutForRoot })),
+  providers: [
+    // forRoot() overrides these two providers.
+    { provide: NAMES, useFactory: withoutForRoot },
+    { provide: MODULE_OPTIONS_TOKEN, useFactory: withoutForRoot },
+    {
+      provide: PROCESSES,
+      useFactory: (options: RedisLockTestingAsyncOptions, modules: ModulesContainer) =>
+        new TestingProcesses(resolveTestingOptions(options), groupOf(modules)),
+      inject: [MODULE_OPTIONS_TOKEN, ModulesContainer],
+    },
+    {
+      provide: TestingLockService,
+      useFactory: (processes: TestingProcesses) => new TestingLockService(processes),
+      inject: [PROCESSES],
+    },
+    { provide: APP_INTERCEPTOR, useFactory: () => new LockInterceptor(resolveInterceptor()) },
+  ],
 })
-export class RedisLockTestingModule implements OnModuleInit {
+export class RedisLockTestingModule extends ConfigurableModuleClass implements OnModuleInit {
+  /**
+   * Registers locks in memory; see {@link RedisLockTestingOptions}. All options have defaults.
+   *
+   * @throws LockConfigurationError for an invalid option
+   */
+  static override forRoot(options: RedisLockTestingOptions = {}): DynamicModule {
+    checkTestingOptions(options);
+    return super.forRoot(options);
+  }
+
+  /**
+   * Like {@link forRoot}, with the options from `useFactory`, `useClass` or `useExisting`. Put `names` beside these.
+   *
+   * @throws LockConfigurationError for an invalid option beside the factory, and at the start for one that it returns
+   *
+   * @example RedisLockTestingModule.forRootAsync({ inject: [Cls], useFactory: (cls: Cls) => ({ context: () => cls.get() }) })
+   */
+  static override forRootAsync(
+    options: Parameters<typeof ConfigurableModuleClass.forRootAsync>[0],
+  ): DynamicModule {
+    checkAsyncOptions(options, TESTING_MODULE);
+    checkModuleNames(options.names);
+    return super.forRootAsync(options);
+  }
+
   constructor(
-    @Inject(MANAGER) manager: LockManager,
-    @Inject(LockService) private readonly locks: LockService,
+    @Inject(PROCESSES) processes: TestingProcesses,
+    @Inject(TestingLockService) private readonly locks: TestingLockService,
     @Inject(NAMES) private readonly names: readonly string[],
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
     @Inject(ModulesContainer) modules: ModulesContainer,
     @Inject(ModuleRef) moduleRef: ModuleRef,
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
   ) {
-    endWithApp(modules, manager);
+    super();
+    endWithApp(modules, processes);
     mapOutsideHandlers(moduleRef, host, resolveInterceptor());
-  }
-
-  static forRoot(options: RedisLockTestingOptions = {}): DynamicModule {
-    reading(`The options of ${PLACE}`, () => checkOptions(options));
-    const { mode = 'memory', names = [], context, ...settings } = options;
-    const tokens = [getLockServiceToken(), ...names.map((name) => getLockServiceToken(name))];
-    return {
-      module: RedisLockTestingModule,
-      global: true,
-      providers: [
-        {
-          provide: MANAGER,
-          useFactory: (modules: ModulesContainer) => createTestingManager(mode, settings, groupOf(modules)),
-          inject: [ModulesContainer],
-        },
-        { provide: NAMES, useValue: names },
-        {
-          provide: LockService,
-          useFactory: (manager: LockManager) => new LockService(manager, context),
-          inject: [MANAGER],
-        },
-        LockHealthIndicator,
-        ...tokens.map((token) => ({ provide: token, useExisting: LockService })),
-        { provide: APP_INTERCEPTOR, useFactory: () => new LockInterceptor(resolveInterceptor()) },
-      ],
-      exports: [LockService, LockHealthIndicator, ...tokens],
-    };
   }
 
   onModuleInit(): void {

@@ -45,7 +45,7 @@ const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: st
     ['lib/core/settings/acquire-options.ts', 'PermitSectionOptions'],
   ],
 };
-const TESTING_OPTIONS = ['lib/testing/redis-lock-testing.module.ts', 'RedisLockTestingOptions'] as const;
+const TESTING_OPTIONS = ['lib/testing/testing-options.ts', 'RedisLockTestingOptions'] as const;
 const MYSQL_OPTIONS = ['lib/stores/mysql/mysql.store.ts', 'MysqlStoreOptions'] as const;
 const POSTGRES_OPTIONS = ['lib/stores/postgres/postgres.store.ts', 'PostgresStoreOptions'] as const;
 const OPENTELEMETRY_OPTIONS = [

@@ -71,7 +71,8 @@ export class Acquisition implements HoldTerms {
     granted: (parts: readonly LeasePart[]) => T,
     refused: Refused,
   ): Promise<T> {
-    const { waitMs, signal, label, maxHoldMs } = call;
+    const { signal, label, maxHoldMs } = call;
+    const waitMs = this.core.waitCap.of(call.waitMs);
     const nested = isNested(this.core.group);
     const [first] = keys;
     if (nested || keys.length !== 1 || typeof first !== 'string') {
@@ -97,7 +98,8 @@ export class Acquisition implements HoldTerms {
     call: LockCall,
     leaseMeanwhile: number | undefined,
   ): Promise<LeasePart[]> {
-    const { waitMs, signal, label, maxHoldMs } = call;
+    const { signal, label, maxHoldMs } = call;
+    const waitMs = this.core.waitCap.of(call.waitMs);
     const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label, maxHoldMs };
     return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
   }

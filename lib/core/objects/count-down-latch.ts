@@ -119,7 +119,7 @@ export class CountDownLatch {
     const { context, finalKey, key, store } = this;
     const { shown } = context.core;
     const waiters = context.at(`latch ${finalKey}`, false, (listener) => store.watch(finalKey, listener));
-    await waitAt(context, context.waitOf(key, call), {
+    await waitAt(context, key, call, {
       request: WAITING,
       waiters,
       inOrder: false,

@@ -74,7 +74,8 @@ export class ObjectContext {
 
   waitOf(key: string, { waitMs, signal }: ObjectCall): TimedWait {
     const startedAt = this.core.runtime.now();
-    return { key, startedAt, waitMs, signal, nested: isNested(this.core.group) };
+    const { group, waitCap } = this.core;
+    return { key, startedAt, waitMs: waitCap.of(waitMs), signal, nested: isNested(group) };
   }
 
   /** The callers at one object; `name` tells it from all others. */

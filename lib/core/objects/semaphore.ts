@@ -174,7 +174,7 @@ export class Semaphore {
     const { context, finalKey, key, store } = this;
     const { settings, shown } = context.core;
     const { maxWaiters } = settings;
-    await waitAt(context, context.waitOf(key, call), {
+    await waitAt(context, key, call, {
       request: ACQUIRING,
       waiters: context.at(`semaphore ${finalKey}`, true, (listener) => store.watch(finalKey, listener)),
       inOrder: true,

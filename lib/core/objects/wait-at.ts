@@ -5,6 +5,7 @@ import { withStackFromHere } from '../errors/lock.errors.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
+import type { ObjectCall } from '../settings/object-call.js';
 import type { ObjectContext, ObjectRequest } from './object-context.js';
 import type { Waiters } from './waiters.js';
 
@@ -216,10 +217,16 @@ class ObjectWait {
 }
 
 /** Waits at a semaphore or a latch; see {@link ObjectWait.untilYes}. Throws the caller's error. */
-export const waitAt = async (context: ObjectContext, wait: TimedWait, what: WaitedFor): Promise<void> => {
+export const waitAt = async (
+  context: ObjectContext,
+  key: string,
+  call: ObjectCall,
+  what: WaitedFor,
+): Promise<void> => {
+  const wait = context.waitOf(key, call);
   try {
     await context.during(() => new ObjectWait(context, wait, what).untilYes());
   } catch (error) {
-    throw withStackFromHere(error);
+    throw withStackFromHere(context.core.waitCap.explain(error, call.waitMs));
   }
 };

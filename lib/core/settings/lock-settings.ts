@@ -33,6 +33,8 @@ export interface LockSettings {
   readonly redactKey: ((key: string) => string) | undefined;
   /** False only in tests without locks: every acquisition then gets its own key. */
   readonly excludes: boolean;
+  /** Limit of every wait in ms, whatever its call says; less than `Infinity` only in tests. See `WaitCap`. */
+  readonly maxWaitMs: number;
 }
 
 /** Settings that an app gives. Durations are whole ms; `undefined` keeps the default. */
@@ -145,6 +147,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
   holderInfo: true,
   redactKey: undefined,
   excludes: true,
+  maxWaitMs: Infinity,
 };
 
 const SLOW = { min: 1, infinite: true };
@@ -185,5 +188,6 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     holderInfo: checkChoice('holderInfo', input.holderInfo, [true, false]) ?? d.holderInfo,
     redactKey,
     excludes: d.excludes,
+    maxWaitMs: d.maxWaitMs,
   };
 };

@@ -27,7 +27,8 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
   permits: 'of @Limited and of locks.permits(key, { permits })',
   mode: `${OF_LOCKS_ONLY}, and another one ${OF_TESTING}`,
-  names: OF_TESTING,
+  names: `${OF_TESTING}, and with forRootAsync it stands beside the factory: forRootAsync({ names, useFactory })`,
+  maxWaitMs: OF_TESTING,
   name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,
 }; // prettier-ignore
 

@@ -19,7 +19,7 @@ import {
   WITHOUT_NEST,
   type LockInterceptorOptions,
 } from '../../../lib/redis-lock.options.js';
-import { createTestingManager } from '../../../lib/testing/testing-locks.js';
+import { resolveTestingSettings } from '../../../lib/testing/testing-options.js';
 import * as rows from './calls.table.js';
 import type { Locks, Option, Options } from './option.js';
 import * as setup from './setup.table.js';
@@ -305,10 +305,10 @@ const SETUPS: readonly Place[] = [
   {
     title: 'createTestingLocks',
     owner: 'createTestingLocks',
-    options: setup.SETTINGS,
+    options: { ...setup.SETTINGS, ...setup.TESTING },
     give: async (options) => {
       createTestingLocks('memory', options);
-      return withSettings(createTestingManager('memory', options).settings);
+      return withSettings(resolveTestingSettings('memory', options).settings);
     },
   },
   {

@@ -210,6 +210,21 @@ export const MODULE = {
   },
 } satisfies Record<string, Option>;
 
+export const TESTING = {
+  maxWaitMs: {
+    ...SLOW,
+    otherwise: Infinity,
+    does: async ({ world: { locks, runtime } }, maxWaitMs: number) => {
+      await locks.acquire(KEY, { leaseMs: A_YEAR_MS });
+      const waiting = watched(locks.acquire(KEY, { waitMs: 500 }));
+      await runtime.pass(Math.min(maxWaitMs, 500) - 1);
+      expect(waiting.state).toBe('pending');
+      await runtime.pass(1);
+      expect(waiting.state).toBe('rejected');
+    },
+  },
+} satisfies Record<string, Option>;
+
 export const INTERCEPTOR = {
   takenStatus: {
     ...whole(400, 599),

@@ -1,0 +1,88 @@
+import { LockManager } from '../core/lock-manager.js';
+import type { Lease } from '../core/lease/lease.js';
+import type { ServiceGroup } from '../core/service-group.js';
+import { LockService } from '../lock.service.js';
+import { MemoryStore } from '../stores/memory/memory.store.js';
+import { OutsideProcess, type OutsideHoldOptions } from './outside-process.js';
+import type { ResolvedTestingOptions } from './testing-options.js';
+import { SILENT, testingRuntime } from './testing-runtime.js';
+
+/**
+ * Returns a store for mode `off`, where every call gets its own key. One permit is then enough, also for calls that
+ * leave the number to the store.
+ */
+const storeWithoutLimits = (): MemoryStore => {
+  const store = new MemoryStore();
+  const { permit } = store.kinds;
+  const acquire = permit.acquire.bind(permit);
+  permit.acquire = ({ of = 1, ...claim }) => acquire({ ...claim, of });
+  return store;
+};
+
+/** Manager of the locks of a test, and the process beside it. */
+export class TestingProcesses {
+  readonly manager: LockManager;
+  readonly outside: OutsideProcess;
+
+  constructor(
+    readonly options: ResolvedTestingOptions,
+    group?: ServiceGroup,
+  ) {
+    const store = options.mode === 'off' ? storeWithoutLimits() : new MemoryStore();
+    this.manager = new LockManager(store, options.settings, SILENT, testingRuntime(), group);
+    this.outside = new OutsideProcess(store.space, options);
+  }
+
+  /** Rejects new callers of the app, and ends holds from outside that its running sections may wait for. */
+  refuseNew(): void {
+    this.manager.refuseNew();
+    void this.outside.close();
+  }
+
+  shutDown(): Promise<void> {
+    return this.manager.shutDown();
+  }
+
+  async close(): Promise<void> {
+    await this.outside.close();
+    await this.manager.close();
+  }
+}
+
+/** What a test does to the locks of its app. */
+export class LockTesting {
+  /** @internal */
+  constructor(private readonly outside: OutsideProcess) {}
+
+  /**
+   * Holds a key as another process does: with another owner, so that no call of the app is nested in it. Resolves with a
+   * lease; `release()` or the end of an `await using` block ends it, and the end of the app at the latest. Write the key as
+   * the app does, without the prefix.
+   *
+   * @throws LockNotAcquiredError when the key is taken
+   * @throws LockConfigurationError with `mode: 'off'` of the module, and for invalid options
+   *
+   * @example
+   * await using outside = await locks.testing.hold('order:42');
+   * await expect(orders.pay('42')).rejects.toThrow(LockNotAcquiredError);
+   */
+  hold(key: string, options?: OutsideHoldOptions): Promise<Lease> {
+    return this.outside.hold(key, options);
+  }
+}
+
+/**
+ * Lock service of a test: `LockService`, and what only tests do. Get it from the testing module by this class, or create it
+ * with `createTestingLocks`.
+ *
+ * @example const locks = module.get(TestingLockService);
+ */
+export class TestingLockService extends LockService {
+  readonly testing: LockTesting;
+
+  /** @internal */
+  constructor(processes: TestingProcesses) {
+    super(processes.manager, processes.options.context);
+    this.testing = new LockTesting(processes.outside);
+  }
+}

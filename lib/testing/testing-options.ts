@@ -1,0 +1,134 @@
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { isArray } from '../core/errors/describe.js';
+import {
+  resolveSettings,
+  SETTING_NAMES,
+  type LockSettings,
+  type LockSettingsInput,
+} from '../core/settings/lock-settings.js';
+import { checkChoice, checkMs, invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkNames, type Names } from '../core/settings/option-names.js';
+import type { ModulePlace } from '../redis-lock.options.js';
+
+/** `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. */
+export type TestingMode = 'memory' | 'off';
+
+/** Settings of locks in a test. Durations are whole ms; `undefined` keeps the default. */
+export interface TestingSettings extends LockSettingsInput {
+  /**
+   * Limit of every wait in ms: for locks, permits, semaphores and latches, also with a greater `waitMs` or `Infinity` at a
+   * decorator. A test that would wait for 10 s then fails soon, and the error names this option. Minimum: 1. Default: no
+   * limit.
+   */
+  readonly maxWaitMs?: number;
+}
+
+/** Options that the factory of `RedisLockTestingModule.forRootAsync` returns. */
+export interface RedisLockTestingAsyncOptions extends TestingSettings {
+  /**
+   * `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. Default:
+   * `memory`.
+   */
+  readonly mode?: TestingMode;
+  /** Function that returns the values for `<<$name>>` in key templates. */
+  readonly context?: () => Record<string, unknown>;
+}
+
+/** Options of `RedisLockTestingModule.forRoot`. Durations are whole ms; `undefined` keeps the default. */
+export interface RedisLockTestingOptions extends RedisLockTestingAsyncOptions {
+  /** Names of further lock modules that this one replaces, beside the unnamed one. Default: none. */
+  readonly names?: readonly string[];
+}
+
+const TESTING_NAMES: Names<TestingSettings> = { ...SETTING_NAMES, maxWaitMs: true };
+
+const OPTION_NAMES: Names<RedisLockTestingAsyncOptions> = { ...TESTING_NAMES, mode: true, context: true };
+
+/** Place of the module's options, for messages. */
+export const TESTING_MODULE: ModulePlace = {
+  owner: 'RedisLockTestingModule',
+  example: "{ mode: 'memory' }",
+  names: OPTION_NAMES,
+  beside: 'names',
+};
+
+const PLACE = `${TESTING_MODULE.owner}.forRoot()`;
+
+const checkObject = (options: unknown): void => {
+  if (typeof options !== 'object' || options === null || isArray(options))
+    invalidOption(`The options of ${PLACE}`, `an object such as ${TESTING_MODULE.example}`, options);
+};
+
+/** Options of a testing module or service with every default filled in. */
+export interface ResolvedTestingOptions {
+  readonly mode: TestingMode;
+  readonly settings: LockSettings;
+  readonly context: (() => Record<string, unknown>) | undefined;
+}
+
+/** @param names names of the options that are allowed here */
+const resolve = (
+  options: RedisLockTestingAsyncOptions,
+  owner: string,
+  names: Readonly<Record<string, true>>,
+): ResolvedTestingOptions => {
+  checkNames(options, owner, names);
+  const { context } = options;
+  if (context !== undefined && typeof context !== 'function')
+    invalidOption('context', 'a function that returns an object', context);
+  const mode = checkChoice('mode', options.mode, ['memory', 'off'] as const) ?? 'memory';
+  const maxWaitMs = checkMs('maxWaitMs', options.maxWaitMs, { min: 1, infinite: true });
+  const settings = resolveSettings(options);
+  return {
+    mode,
+    settings: { ...settings, excludes: mode === 'memory', maxWaitMs: maxWaitMs ?? settings.maxWaitMs },
+    context,
+  };
+};
+
+/**
+ * Returns the options of the module with defaults.
+ *
+ * @throws LockConfigurationError naming the invalid option
+ */
+export const resolveTestingOptions = (options: RedisLockTestingAsyncOptions): ResolvedTestingOptions => {
+  checkObject(options);
+  return reading(`The options of ${PLACE}`, () => resolve(options, PLACE, OPTION_NAMES));
+};
+
+/**
+ * Checks the options of `forRoot`, which has `names` among them.
+ *
+ * @throws LockConfigurationError naming the invalid option
+ */
+export const checkTestingOptions = (options: RedisLockTestingOptions): void => {
+  checkObject(options);
+  reading(`The options of ${PLACE}`, () => {
+    const { names, ...own } = options;
+    checkModuleNames(names);
+    resolve(own, PLACE, OPTION_NAMES);
+  });
+};
+
+/** Returns the settings of a service without Nest with defaults. */
+export const resolveTestingSettings = (
+  mode: TestingMode,
+  settings: TestingSettings,
+): ResolvedTestingOptions =>
+  reading('The settings of createTestingLocks', () => {
+    checkNames(settings, 'createTestingLocks', TESTING_NAMES);
+    return resolve({ ...settings, mode }, 'createTestingLocks', OPTION_NAMES);
+  });
+
+/** Checks the names of the modules that the testing module replaces. */
+export const checkModuleNames = (names: unknown): void => {
+  if (names !== undefined && !(isArray(names) && names.every((name) => typeof name === 'string')))
+    invalidOption('names', 'an array of names', names);
+};
+
+/** Factory of a module that was imported without `forRoot()`, which would override it. */
+export const withoutForRoot = (): never => {
+  throw new LockConfigurationError(
+    'RedisLockTestingModule is imported without forRoot(): write RedisLockTestingModule.forRoot().',
+  );
+};
