@@ -60,6 +60,12 @@ export interface LockStoreMessage {
   readonly downMs?: number;
 }
 
+/** Message of the channel `nest-redis-lock:fence`, which only the testing module reads. */
+export interface FenceMessage {
+  readonly lease: Lease;
+  readonly error?: unknown;
+}
+
 // References keep the channels alive: a channel without one loses its subscribers.
 export const acquisitions = tracingChannel<'nest-redis-lock:acquire', LockAcquireMessage>(
   'nest-redis-lock:acquire',
@@ -68,6 +74,7 @@ const sections = tracingChannel<'nest-redis-lock:section', LockSectionMessage>('
 const holdsBegan = channel('nest-redis-lock:hold-began');
 const holdsEnded = channel('nest-redis-lock:hold-ended');
 const stores = channel('nest-redis-lock:store');
+export const fences = tracingChannel<object, FenceMessage>('nest-redis-lock:fence');
 
 /** Publishes what one service does on channels of `node:diagnostics_channel`. Costs nothing without a subscriber. */
 export class Telemetry {

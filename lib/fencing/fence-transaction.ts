@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { fencedError } from '../core/errors/error-messages.js';
 import { LockConfigurationError, withLabel } from '../core/errors/lock.errors.js';
 import { formatValue } from '../core/errors/describe.js';
+import { fences as channel } from '../core/telemetry.js';
 import { Lease } from '../core/lease/lease.js';
 import type { LeasePart } from '../core/lease/lease-part.js';
 import { DIALECTS, type DialectSql } from './fence-dialects.js';
@@ -117,11 +118,16 @@ const raise = async (
  *   await tx.decrement(Stock, { sku }, 'remaining', 1);
  * });
  */
-export const fenceTransaction = async (
+export const fenceTransaction = (
   tx: FencingTransaction,
   lease: Lease,
   options: FencingOptions = {},
 ): Promise<void> => {
+  if (!channel.hasSubscribers) return fence(tx, lease, options);
+  return channel.tracePromise(() => fence(tx, lease, options), { lease });
+};
+
+const fence = async (tx: FencingTransaction, lease: Lease, options: FencingOptions): Promise<void> => {
   const { table, dialect } = resolveFencing('fenceTransaction', options);
   const fences = fencesOf(lease);
   const statements = statementsOf('fenceTransaction', tx);

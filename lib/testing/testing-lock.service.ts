@@ -3,6 +3,8 @@ import type { Lease } from '../core/lease/lease.js';
 import type { ServiceGroup } from '../core/service-group.js';
 import { LockService } from '../lock.service.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
+import { loseEverywhere, type LoseEverywhereOptions } from './lose-everywhere.js';
+import type { LossReport } from './loss-report.js';
 import { OutsideProcess, type OutsideHoldOptions } from './outside-process.js';
 import type { ResolvedTestingOptions } from './testing-options.js';
 import { SILENT, testingRuntime } from './testing-runtime.js';
@@ -52,7 +54,10 @@ export class TestingProcesses {
 /** What a test does to the locks of its app. */
 export class LockTesting {
   /** @internal */
-  constructor(private readonly outside: OutsideProcess) {}
+  constructor(
+    private readonly locks: LockService,
+    private readonly outside: OutsideProcess,
+  ) {}
 
   /**
    * Holds a key as another process does: with another owner, so that no call of the app is nested in it. Resolves with a
@@ -69,6 +74,27 @@ export class LockTesting {
   hold(key: string, options?: OutsideHoldOptions): Promise<Lease> {
     return this.outside.hold(key, options);
   }
+
+  /**
+   * Finds the writes of a use case that go on after a loss of its lock. Runs the scenario again and again. Each time, its
+   * locks are lost before the next watched call, and another process gets them: once as in a pause, where the section does
+   * not know of it, and once with an aborted signal. Resolves with a report of the writes that happened afterwards without
+   * `fenceTransaction` in their transaction.
+   *
+   * Each call under a lock is a step: a statement of `databases`, or a method of `writes`. Between two of them, nobody outside
+   * can see a difference. The scenario begins with the data that it needs, and its errors after a loss count as refusals.
+   *
+   * @param scenario function that runs the use case once
+   * @throws the error of the scenario in the first run, which loses nothing
+   * @throws LockConfigurationError when the scenario makes no watched write under a lock, and for invalid options
+   *
+   * @example
+   * const report = await locks.testing.loseEverywhere(() => shop.order('tea'), { databases: [dataSource] });
+   * report.throwIfUnfenced();
+   */
+  async loseEverywhere(scenario: () => unknown, options: LoseEverywhereOptions): Promise<LossReport> {
+    return loseEverywhere(this.locks, this.outside.locks('testing.loseEverywhere'), scenario, options);
+  }
 }
 
 /**
@@ -83,6 +109,6 @@ export class TestingLockService extends LockService {
   /** @internal */
   constructor(processes: TestingProcesses) {
     super(processes.manager, processes.options.context);
-    this.testing = new LockTesting(processes.outside);
+    this.testing = new LockTesting(this, processes.outside);
   }
 }

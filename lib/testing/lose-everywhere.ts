@@ -1,0 +1,233 @@
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import type { Lease } from '../core/lease/lease.js';
+import { checkFunction, invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkNames, type Names } from '../core/settings/option-names.js';
+import { isArray } from '../core/errors/describe.js';
+import type { HeldLock } from '../core/held-locks.js';
+import { detached } from '../detached.js';
+import type { LockService } from '../lock.service.js';
+import { LossReport, type UnfencedWrite } from './loss-report.js';
+import { WatchedCalls, type CallObserver, type FencedKeys, type WatchedCall } from './watched-calls.js';
+
+/** An object, and the names of its methods that write. */
+export type WritingMethods = readonly [target: object, ...methods: string[]];
+
+/** Options of `testing.loseEverywhere`. Give `databases`, `writes`, or both. */
+export interface LoseEverywhereOptions {
+  /**
+   * TypeORM data sources, pools or connections of `pg` or `mysql2/promise`. Each statement is a step, and writes are
+   * recognized. Default: none.
+   */
+  readonly databases?: readonly object[];
+  /**
+   * Objects with their methods that write elsewhere, and return promises: `[[payments, 'charge']]`. Each call is a step and a
+   * write. It counts as fenced if it calls `fenceTransaction`. Default: none.
+   */
+  readonly writes?: readonly WritingMethods[];
+  /**
+   * What the next holder does while the section has lost its lock, with the later lease. It runs only at steps outside of a
+   * transaction, and its own calls are not watched. Default: it only acquires and releases the lock.
+   */
+  readonly meanwhile?: (lease: Lease) => unknown;
+  /** Function that returns true for a write that needs no fence, such as a log. Default: each write needs one. */
+  readonly except?: (write: UnfencedWrite) => boolean;
+}
+
+const NAMES: Names<LoseEverywhereOptions> = { databases: true, writes: true, meanwhile: true, except: true };
+
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
+const checkOptions = (options: LoseEverywhereOptions): void => {
+  const name = 'The options of testing.loseEverywhere';
+  if (!isObject(options)) invalidOption(name, 'an object such as { databases: [dataSource] }', options);
+  reading(name, () => {
+    checkNames(options, 'testing.loseEverywhere', NAMES);
+    const { databases = [], writes = [], meanwhile, except } = options;
+    if (!isArray(databases) || !databases.every(isObject))
+      invalidOption('databases', 'a list of objects', databases);
+    if (!isArray(writes) || !writes.every((one) => isArray(one) && isObject(one[0]) && one.length > 1))
+      invalidOption('writes', 'a list of [object, names of its methods]', writes);
+    checkFunction('meanwhile', meanwhile);
+    checkFunction('except', except);
+    if (databases.length + writes.length === 0)
+      throw new LockConfigurationError(
+        'testing.loseEverywhere watches nothing: pass databases, writes, or both.',
+      );
+  });
+};
+
+/** A scenario with more steps is a mistake: each step costs two runs. */
+const MAX_STEPS = 1_000;
+
+/** Takes the locks of a section away, and lets another process have them. */
+type Lose = (held: readonly HeldLock[], noticed: boolean) => Promise<void>;
+
+/** One run of the scenario. Its locks are lost before step `lossAt`; none are lost at step 0. */
+class LossRun implements CallObserver {
+  isWatching = true;
+  steps = 0;
+  writes = 0;
+  readonly unfenced: UnfencedWrite[] = [];
+  private lostBefore: string | undefined;
+  private lostKeys: readonly string[] = [];
+
+  constructor(
+    private readonly locks: LockService,
+    private readonly lossAt: number,
+    private readonly noticed: boolean,
+    private readonly lose: Lose,
+  ) {}
+
+  get isReached(): boolean {
+    return this.lostBefore !== undefined;
+  }
+
+  get isLate(): boolean {
+    return this.lostKeys.length > 0 && this.isInSection;
+  }
+
+  private get isInSection(): boolean {
+    return this.locks.usage.leases > 0;
+  }
+
+  before({ what }: WatchedCall): Promise<void> | undefined {
+    const held = this.isReached ? [] : this.locks.held();
+    if (held.length === 0 || ++this.steps !== this.lossAt) return undefined;
+    this.lostBefore = what;
+    this.lostKeys = held.map(({ key }) => key);
+    this.isWatching = false;
+    return this.lose(held, this.noticed).finally(() => (this.isWatching = true));
+  }
+
+  wrote(call: WatchedCall, isLate: boolean, fenced: FencedKeys): void {
+    if (this.isInSection) this.writes++;
+    if (!isLate || this.lostKeys.some((key) => fenced.has(key))) return;
+    const { lostBefore = '', lossAt: step, noticed } = this;
+    this.unfenced.push({ ...call, lostBefore, step, noticed });
+  }
+
+  /** Runs the scenario. Resolves with its error, or undefined. */
+  async run(scenario: () => unknown): Promise<{ readonly error: unknown } | undefined> {
+    // The new lease is the only one: the work that had lost its locks is over.
+    const stop = this.locks.on('acquired', () => {
+      if (this.isWatching && this.locks.usage.leases <= 1) this.lostKeys = [];
+    });
+    try {
+      await scenario();
+      return undefined;
+    } catch (error) {
+      return { error };
+    } finally {
+      stop();
+    }
+  }
+}
+
+const IDLE: CallObserver = {
+  isWatching: false,
+  isLate: false,
+  before: () => undefined,
+  wrote: () => undefined,
+};
+
+/** Runs a scenario again and again, and takes its locks away before one watched call after the other. */
+class LoseEverywhere {
+  private readonly calls = new WatchedCalls(IDLE);
+  private runs = 0;
+  /** Error of `meanwhile`: it belongs to the test, and not to the section. */
+  private broken: { readonly error: unknown } | undefined;
+
+  constructor(
+    private readonly locks: LockService,
+    private readonly outside: LockService,
+    private readonly options: LoseEverywhereOptions,
+  ) {}
+
+  async report(scenario: () => unknown): Promise<LossReport> {
+    const { databases = [], writes = [], except = () => false } = this.options;
+    try {
+      for (const database of databases) this.calls.database(database);
+      for (const [target, ...names] of writes) for (const name of names) this.calls.method(target, name);
+      const first = await this.runWith(scenario, 0, false);
+      if (first.failure) throw first.failure.error;
+      this.checkSeen(first.run);
+      const all = await this.allRuns(scenario);
+      const unfenced = all.flatMap(({ run }) => run.unfenced).filter((write) => !except(write));
+      const failed = all.filter(({ failure }) => failure).length;
+      return new LossReport(first.run.steps, this.runs, first.run.writes, failed, unfenced);
+    } finally {
+      this.calls.restore();
+    }
+  }
+
+  /** Runs the scenario with a loss before each step, until it ends without reaching the step. */
+  private async allRuns(scenario: () => unknown): Promise<Ran[]> {
+    const all: Ran[] = [];
+    for (let step = 1; step <= MAX_STEPS; step++) {
+      const unnoticed = await this.runWith(scenario, step, false);
+      if (!unnoticed.run.isReached) return all;
+      all.push(unnoticed, await this.runWith(scenario, step, true));
+    }
+    throw new LockConfigurationError(
+      `The scenario of testing.loseEverywhere has more than ${MAX_STEPS} steps: run the use case once in it.`,
+    );
+  }
+
+  private async runWith(scenario: () => unknown, step: number, noticed: boolean): Promise<Ran> {
+    const run = new LossRun(this.locks, step, noticed, (...loss) => this.lose(...loss));
+    this.runs++;
+    this.calls.observer = run;
+    const failure = await run.run(scenario);
+    this.calls.observer = IDLE;
+    if (this.broken) throw this.broken.error;
+    return { run, failure };
+  }
+
+  private checkSeen({ steps, writes }: LossRun): void {
+    if (steps > 0 && writes > 0) return;
+    throw new LockConfigurationError(
+      `testing.loseEverywhere saw ${steps === 0 ? 'no call' : 'no write'} of what it watches while the scenario held a ` +
+        'lock of this service. Pass the objects that the section uses in databases and writes.',
+    );
+  }
+
+  /** The store forgets the holds, and the next holder comes and goes. In a pause, this service does not know of it. */
+  private lose(held: readonly HeldLock[], noticed: boolean): Promise<void> {
+    return detached(async () => {
+      const { outside, locks, options, calls } = this;
+      for (const { key } of held) await (noticed ? locks : outside).forceUnlock(key);
+      const wanted = held
+        .filter(({ kind }) => kind !== 'permit')
+        .map(({ key, kind }) =>
+          kind === 'read' || kind === 'write' ? { key, mode: 'write' as const } : key,
+        );
+      const lease = wanted.length > 0 ? await outside.tryAcquire(wanted) : null;
+      if (!lease) return;
+      try {
+        if (!calls.isInTransaction) await options.meanwhile?.(lease);
+      } catch (error) {
+        this.broken ??= { error };
+      } finally {
+        await lease.release();
+      }
+    });
+  }
+}
+
+interface Ran {
+  readonly run: LossRun;
+  readonly failure: { readonly error: unknown } | undefined;
+}
+
+/** See `LockTesting.loseEverywhere`. */
+export const loseEverywhere = async (
+  locks: LockService,
+  outside: LockService,
+  scenario: () => unknown,
+  options: LoseEverywhereOptions,
+): Promise<LossReport> => {
+  if (typeof scenario !== 'function')
+    invalidOption('The scenario of testing.loseEverywhere', 'a function', scenario);
+  checkOptions(options);
+  return new LoseEverywhere(locks, outside, options).report(scenario);
+};
