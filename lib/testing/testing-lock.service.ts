@@ -77,12 +77,12 @@ export class LockTesting {
 
   /**
    * Finds the writes of a use case that go on after a loss of its lock. Runs the scenario again and again. Each time, its
-   * locks are lost before the next watched call, and another process gets them: once as in a pause, where the section does
-   * not know of it, and once with an aborted signal. Resolves with a report of the writes that happened afterwards without
+   * locks are lost before the next watched call, and another process gets them. Each loss happens twice: as in a pause, where
+   * the section does not know of it, and with an aborted signal. Resolves with a report of the writes that happened afterwards without
    * `fenceTransaction` in their transaction.
    *
-   * Each call under a lock is a step: a statement of `databases`, or a method of `writes`. Between two of them, nobody outside
-   * can see a difference. The scenario begins with the data that it needs, and its errors after a loss count as refusals.
+   * Each call under a lock is a step: a statement of `databases`, or a method of `writes`. Between two of them, no other
+   * process can see a difference. The scenario begins with the data that it needs, and its errors after a loss count as refusals.
    *
    * @param scenario function that runs the use case once
    * @throws the error of the scenario in the first run, which loses nothing

@@ -132,6 +132,7 @@ describe('the documentation', () => {
     const known = [
       ...ticksOf(program).keys(),
       ...membersOf(program, ...TESTING_OPTIONS),
+      ...membersOf(program, 'lib/testing/lose-everywhere.ts', 'LoseEverywhereOptions'),
       ...membersOf(program, ...MYSQL_OPTIONS),
       ...membersOf(program, ...POSTGRES_OPTIONS),
       ...membersOf(program, ...ZOOKEEPER_OPTIONS),
@@ -173,7 +174,7 @@ describe('the documentation', () => {
         : name === 'keyPrefix'
           ? `\`${String(value)}\``
           : String(value));
-    const { excludes: _forTests, minWatchdogMs: _follows, ...settings } = defaults;
+    const { excludes: _forTests, maxWaitMs: _ofTests, minWatchdogMs: _follows, ...settings } = defaults;
     for (const [name, value] of Object.entries(settings))
       expect.soft([name, documented[name]]).toEqual([name, formatValue(name, value)]);
     const { takenStatus, retryAfterSeconds } = resolveInterceptor();

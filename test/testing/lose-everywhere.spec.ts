@@ -19,7 +19,7 @@ beforeEach(() => database.query("INSERT OR REPLACE INTO stock VALUES ('tea', 10)
 
 const SELL = "UPDATE stock SET remaining = remaining - 1 WHERE sku = 'tea'";
 const remaining = async (): Promise<number> =>
-  ((await database.query('SELECT remaining FROM stock')) as [{ remaining: number }])[0].remaining;
+  (await database.query<[{ remaining: number }]>('SELECT remaining FROM stock'))[0].remaining;
 
 const setup = () => {
   const locks = createTestingLocks('memory', { maxWaitMs: 1_000 });
