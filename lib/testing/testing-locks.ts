@@ -1,6 +1,6 @@
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import type { LockService } from '../lock.service.js';
+import { LockService } from '../lock.service.js';
 import { TestingLockService, TestingProcesses } from './testing-lock.service.js';
 import { resolveTestingSettings, type TestingMode, type TestingSettings } from './testing-options.js';
 
