@@ -11,6 +11,7 @@ import { checkMs, reading, invalidOption } from './core/settings/option-checks.j
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
+import type { ForeignHold } from './stores/redis/foreign-hold.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
 import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
@@ -60,6 +61,13 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    */
   readonly delayAfterRestartMs?: number;
   /**
+   * With `redis` only: what a string at the name of a lock means. redlock, redis-semaphore, murlock and other libraries
+   * keep a string there while they hold the lock. `'taken'`: the lock is taken until the string has gone, and the string
+   * is never changed. `'error'`: callers get a `LockStoreError`, as for any other program's value. Not for permits.
+   * Default: `'error'`.
+   */
+  readonly foreignHold?: ForeignHold;
+  /**
    * True: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, a wait ends when the HTTP client disconnects,
    * and keys may have `<<$request…>>`. An object means true, with other HTTP replies. False: none of that. Default:
    * true.
@@ -97,6 +105,7 @@ export interface ResolvedOptions {
   readonly replicas: ReplicasOptions | undefined;
   readonly shardedPubSub: boolean | undefined;
   readonly delayAfterRestartMs: number | undefined;
+  readonly foreignHold: ForeignHold | undefined;
   readonly interceptor: ResolvedInterceptor | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
 }
@@ -109,6 +118,7 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   replicas: true,
   shardedPubSub: true,
   delayAfterRestartMs: true,
+  foreignHold: true,
   interceptor: true,
   context: true,
 };
@@ -222,7 +232,7 @@ const readOptions = (
   { owner, call, names }: OptionsPlace,
 ): ResolvedOptions => {
   checkNames(options, owner, names);
-  const { redis, store, context, replicas, shardedPubSub } = options;
+  const { redis, store, context, replicas, shardedPubSub, foreignHold } = options;
   const delayAfterRestartMs = checkStoreOptions(options, call);
   if (context !== undefined && typeof context !== 'function') {
     invalidOption('context', 'a function that returns an object', context);
@@ -249,6 +259,7 @@ const readOptions = (
     replicas,
     shardedPubSub,
     delayAfterRestartMs,
+    foreignHold,
     interceptor:
       interceptor === false ? undefined : resolveInterceptor(interceptor === true ? {} : interceptor),
     context,

@@ -39,9 +39,10 @@ export const storeOn = (stores: RedisStores | undefined, options: ResolvedOption
 };
 
 const ownStoreOf = (stores: RedisStores, options: ResolvedOptions): LockStore => {
-  const { redis: source, commandTimeoutMs, replicas, shardedPubSub } = options;
+  const { redis: source, commandTimeoutMs, replicas, shardedPubSub, foreignHold } = options;
   if (isArray(source)) return quorumOf(stores, source, options);
-  return new stores.RedisStore({ redis: source as RedisSource, commandTimeoutMs, replicas, shardedPubSub });
+  const redis = source as RedisSource;
+  return new stores.RedisStore({ redis, commandTimeoutMs, replicas, shardedPubSub, foreignHold });
 };
 
 /** Reports a prefix that makes every key invalid, before the first key. */
@@ -62,10 +63,10 @@ const quorumOf = (
   sources: readonly RedisSource[],
   options: ResolvedOptions,
 ): LockStore => {
-  const { commandTimeoutMs, delayAfterRestartMs, settings } = options;
+  const { delayAfterRestartMs, settings } = options;
   const nodes: RedisStore[] = [];
   try {
-    for (const [i, source] of sources.entries()) nodes.push(nodeOf(stores, source, i, commandTimeoutMs));
+    for (const [i, source] of sources.entries()) nodes.push(nodeOf(stores, source, i, options));
     checkServers(nodes);
     return new stores.QuorumStore({
       nodes,
@@ -83,10 +84,10 @@ const nodeOf = (
   stores: RedisStores,
   source: RedisSource,
   i: number,
-  commandTimeoutMs: number,
+  { commandTimeoutMs, foreignHold }: ResolvedOptions,
 ): RedisStore => {
   try {
-    return new stores.RedisStore({ redis: source, commandTimeoutMs });
+    return new stores.RedisStore({ redis: source, commandTimeoutMs, foreignHold });
   } catch (error) {
     if (!(error instanceof LockConfigurationError)) throw error;
     throw new LockConfigurationError(error.message.replace(/^redis\b/, `redis[${i}]`), { cause: error });

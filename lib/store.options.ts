@@ -2,7 +2,8 @@ import { formatValue, isArray } from './core/errors/describe.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
 import type { PollTraits } from './core/seam/kind-traits.js';
-import { checkMs } from './core/settings/option-checks.js';
+import { checkChoice, checkMs } from './core/settings/option-checks.js';
+import { FOREIGN_HOLDS } from './stores/redis/foreign-hold.js';
 
 /** Options of the module that choose the store. */
 interface StoreOptions {
@@ -11,6 +12,7 @@ interface StoreOptions {
   readonly replicas?: unknown;
   readonly shardedPubSub?: unknown;
   readonly delayAfterRestartMs?: unknown;
+  readonly foreignHold?: unknown;
   readonly fencing?: unknown;
 }
 
@@ -40,6 +42,12 @@ export const checkStoreOptions = (options: StoreOptions, call: string): number |
       'shardedPubSub belongs to a Redis Cluster in redis. Leave it out for anything else.',
     );
   }
+  if (options.foreignHold !== undefined && store !== undefined) {
+    throw new LockConfigurationError(
+      'foreignHold belongs to redis, but store is given. A RedisStore takes it itself: new RedisStore({ redis, foreignHold }).',
+    );
+  }
+  checkChoice('foreignHold', options.foreignHold, FOREIGN_HOLDS);
   const delayAfterRestartMs = checkMs('delayAfterRestartMs', options.delayAfterRestartMs);
   if (isArray(redis)) checkQuorum(options, redis);
   else if (delayAfterRestartMs !== undefined) {

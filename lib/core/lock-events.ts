@@ -2,6 +2,7 @@ import { LockConfigurationError, type LossReason } from './errors/lock.errors.js
 import { formatValue, textOf } from './errors/describe.js';
 import type { LockHolder } from './holders/process-record.js';
 import type { LockKind } from './kinds/kinds.js';
+import type { HeldAs } from './seam/reply.js';
 import type { WithShownKey } from './shown-key.js';
 
 /** What the events of a lock or a permit have in common. */
@@ -31,7 +32,7 @@ export interface LockEvents {
   busy: LockEvent & {
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
-    readonly heldAs?: LockKind | undefined;
+    readonly heldAs?: HeldAs | undefined;
     readonly holder?: LockHolder | undefined;
   };
   /**
@@ -41,7 +42,7 @@ export interface LockEvents {
   waiting: LockEvent & {
     readonly waitedMs: number;
     readonly waitersAhead?: number | undefined;
-    readonly heldAs?: LockKind | undefined;
+    readonly heldAs?: HeldAs | undefined;
     readonly holder?: LockHolder | undefined;
   };
   /** A lock or a permit has been held for `slowHoldMs`, and still is. Once for each hold. */

@@ -1,12 +1,12 @@
 import type { CoreContext } from '../core-context.js';
 import { lostError, storeError, takenError } from '../errors/error-messages.js';
-import { kindOf, type LockKind } from '../kinds/kinds.js';
+import { kindOf } from '../kinds/kinds.js';
 import { Hold } from '../lease/hold.js';
 import type { LossReason } from '../lock-events.js';
 import type { Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { QueueEntryOutcome } from '../seam/queue-entry.js';
-import type { AcquireReply, Queued, QueuePosition, Taken } from '../seam/reply.js';
+import type { AcquireReply, Blocking, Queued, QueuePosition, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import type { KindTraits } from '../seam/kind-traits.js';
@@ -59,8 +59,8 @@ class Contention {
   private readonly traits: KindTraits;
   /** The outcome of a request was unknown, and is being undone. */
   private isUndone = false;
-  /** As what the key is held, where that is another kind of lock. */
-  private heldAs: LockKind | undefined;
+  /** What the store last said about the blocking hold. */
+  private blocking: Blocking = {};
 
   constructor(
     private readonly core: CoreContext,
@@ -352,8 +352,8 @@ class Contention {
   /** Notes what the store reports about the blocking hold. Waiters behind the contender report it, too. */
   private noteBlocker(reply: Taken | QueuePosition): void {
     if ('limitBefore' in reply) this.logLimit(reply);
-    this.heldAs = reply.heldAs;
-    if (this.isContender) this.queue.blocked(this.wait, reply.heldAs);
+    this.blocking = reply;
+    if (this.isContender) this.queue.blocked(this.wait, reply);
   }
 
   private logLimit({ limitBefore }: Grant | Taken): void {
@@ -363,7 +363,7 @@ class Contention {
 
   private takenError(): Error {
     const { core, wait, entry } = this;
-    return takenError(core.shown(wait.key), this.waitedMs(), wait.waitMs, entry?.position, this.heldAs);
+    return takenError(core.shown(wait.key), this.waitedMs(), wait.waitMs, entry?.position, this.blocking);
   }
 
   /** Where the contender stands in the store's wait queue. It is the queue's: the next contender goes on from there. */

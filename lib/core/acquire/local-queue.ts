@@ -1,6 +1,6 @@
 import { abortedError, queueFullError, storeError, takenError } from '../errors/error-messages.js';
 import type { HoldEndListener, Hold } from '../lease/hold.js';
-import type { LockKind } from '../kinds/kinds.js';
+import type { Blocking } from '../seam/reply.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
@@ -50,8 +50,8 @@ export class LocalQueue implements HoldEndListener {
   private unreplied = false;
   // Created on first use: most keys have one caller at a time, which needs neither.
   private entry: OwnEntry | undefined;
-  /** Kind of the blocking hold in the last reply, if it is another kind of lock. */
-  heldAs: LockKind | undefined;
+  /** What the last reply said about the blocking hold. */
+  blocking: Blocking | undefined;
   /** Last shared hold, of a kind whose holds are shared. */
   private shared: Hold | undefined;
   /** The contender's hold, of a kind with one owner at a time. */
@@ -287,9 +287,9 @@ export class LocalQueue implements HoldEndListener {
     return true;
   }
 
-  /** The contender has to wait. `heldAs`: the kind of the blocking hold, if it is another kind of lock. */
-  blocked(wait: Wait, heldAs: LockKind | undefined): void {
-    this.heldAs = heldAs;
+  /** The contender has to wait. */
+  blocked(wait: Wait, blocking: Blocking): void {
+    this.blocking = blocking;
     this.waiting = wait;
     this.host.slowWaits.begin(wait, this, () => this.entry?.position);
   }
@@ -304,7 +304,7 @@ export class LocalQueue implements HoldEndListener {
   has(hold: Hold): void {
     this.unblocked();
     this.outage.replied();
-    this.heldAs = undefined;
+    this.blocking = undefined;
     this.held = hold;
   }
 
@@ -357,7 +357,7 @@ export class LocalQueue implements HoldEndListener {
    */
   granted(isContender: boolean, shared?: Hold): void {
     if (isContender) this.outage.replied();
-    this.heldAs = undefined;
+    this.blocking = undefined;
     this.holds++;
     if (shared) this.shareOut(shared);
     if (isContender) this.leave();
@@ -403,7 +403,7 @@ export class LocalQueue implements HoldEndListener {
   /** Its time is over, and the store has said that the lock is taken: it leaves now, and hears so in its portion. */
   private refuseTaken(waiter: Waiter): void {
     const { key, startedAt, waitMs } = waiter.wait;
-    const others = [this.aheadOf(waiter), this.heldAs] as const;
+    const others = [this.aheadOf(waiter), this.blocking] as const;
     this.waiters.delete(waiter);
     const { portions, runtime, shown } = this.host;
     portions.add(() => waiter.reject(takenError(shown(key), runtime.now() - startedAt, waitMs, ...others)));

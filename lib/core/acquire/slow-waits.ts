@@ -1,6 +1,6 @@
 import { CompactingMap } from '../compacting.js';
-import type { LockKind } from '../kinds/kinds.js';
 import type { Runtime } from '../runtime.js';
+import type { Blocking, HeldAs } from '../seam/reply.js';
 import type { Wait } from './wait.js';
 
 /** Minimum pause between two reports, in ms: the callers of a crowd become slow one after the other. */
@@ -9,7 +9,7 @@ const PAUSE_MS = 100;
 /** What the local queue of a caller knows of its key. */
 interface WaitPlace {
   readonly finalKey: string;
-  readonly heldAs: LockKind | undefined;
+  readonly blocking: Blocking | undefined;
 }
 
 interface Place {
@@ -18,7 +18,8 @@ interface Place {
 }
 
 /** A caller that has waited for long. */
-export interface SlowWait extends WaitPlace, Pick<Wait, 'key' | 'kind' | 'label'> {
+export interface SlowWait extends Pick<WaitPlace, 'finalKey'>, Pick<Wait, 'key' | 'kind' | 'label'> {
+  readonly heldAs: HeldAs | undefined;
   readonly waitersAhead: number | undefined;
   readonly waitedMs: number;
 }
@@ -76,8 +77,8 @@ export class SlowWaits {
       else {
         const waitedMs = Math.round(now - startedAt);
         const { queue, ahead } = this.waits.get(wait)!;
-        const { finalKey, heldAs } = queue;
-        slow.push({ key, finalKey, kind, label, waitedMs, waitersAhead: ahead(), heldAs });
+        const { finalKey, blocking } = queue;
+        slow.push({ key, finalKey, kind, label, waitedMs, waitersAhead: ahead(), heldAs: blocking?.heldAs });
         this.waits.delete(wait);
         wait.isSlow = true;
       }

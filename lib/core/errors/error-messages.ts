@@ -9,6 +9,7 @@ import {
 } from './lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
+import type { Blocking, HeldAs } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { ShownKey } from '../shown-key.js';
 
@@ -28,30 +29,40 @@ const behindText = (ahead: number | undefined): string => {
 };
 
 /** Returns the kind of the blocking lock as text, where it is another kind. */
-const byWhat = (heldAs: LockKind | undefined): string =>
-  heldAs === undefined
-    ? ''
-    : ` by ${heldAs === 'exclusive' ? 'an' : 'a'} ${heldAs} lock, which is another kind`;
+const byWhat = (heldAs: HeldAs | undefined): string => {
+  if (heldAs === undefined) return '';
+  if (heldAs === 'foreign') return ' by a lock of another library, a string';
+  return ` by ${heldAs === 'exclusive' ? 'an' : 'a'} ${heldAs} lock, which is another kind`;
+};
+
+/** Returns what to do about a foreign lock that does not end; empty for other locks. */
+const ifEndless = ({ endless }: Blocking): string =>
+  endless === true
+    ? ' The string has no expiry, so it stays until a program deletes it. If no program holds that lock, delete the string ' +
+      'by hand; forceUnlock does not.'
+    : '';
 
 /**
  * @param waitersAhead see {@link LockNotAcquiredError}
- * @param heldAs see {@link LockNotAcquiredError}
+ * @param blocking what the store says about the blocking hold; see {@link LockNotAcquiredError}
  */
 export const takenError = (
   key: ShownKey,
   waitedMs: number,
   waitMs: number,
   waitersAhead?: number,
-  heldAs?: LockKind,
-): LockNotAcquiredError =>
-  new LockNotAcquiredError(
+  blocking: Blocking = {},
+): LockNotAcquiredError => {
+  const { heldAs } = blocking;
+  return new LockNotAcquiredError(
     'LOCK_TAKEN',
-    waitMs === 0
+    (waitMs === 0
       ? `"${key}" is taken${byWhat(heldAs)}, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running".`
       : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs})${heldAs ? `,${byWhat(heldAs)}` : ''}${behindText(waitersAhead)}. ` +
-          `Raise waitMs, shorten the work inside the lock, or lock a narrower key.`,
+        `Raise waitMs, shorten the work inside the lock, or lock a narrower key.`) + ifEndless(blocking),
     { key, waitersAhead, heldAs },
   );
+};
 
 export const queueFullError = (key: ShownKey, maxWaiters: number): LockNotAcquiredError =>
   new LockNotAcquiredError(

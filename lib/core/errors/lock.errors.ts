@@ -1,5 +1,5 @@
 import type { LockHolder } from '../holders/process-record.js';
-import type { LockKind } from '../kinds/kinds.js';
+import type { HeldAs } from '../seam/reply.js';
 import type { StoreOutcome } from '../seam/store-failure.js';
 
 /** Code of an error. Codes are stable; messages are not. */
@@ -53,7 +53,7 @@ export class LockError extends Error {
 
 interface NotAcquired extends Details {
   waitersAhead?: number | undefined;
-  heldAs?: LockKind | undefined;
+  heldAs?: HeldAs | undefined;
 }
 
 /**
@@ -72,9 +72,9 @@ export class LockNotAcquiredError extends LockError {
   /**
    * Kind of the lock that holds the key, if it is another kind and the store can tell. `read` and `write` are halves of
    * a read-write lock; `fair` is a lock with `mode: 'fair'`; `exclusive` is a plain lock. Undefined for a lock of the
-   * requested kind.
+   * requested kind. `foreign` is a lock of another library; see the option `foreignHold`.
    */
-  readonly heldAs?: LockKind;
+  readonly heldAs?: HeldAs;
   /**
    * Service that holds the key, found within 50 ms. Undefined when it is unknown, for semaphores and latches, with
    * `holderInfo: false`, and for `onBusy`. HTTP replies never have it.

@@ -2,14 +2,23 @@ import type { LockKind } from '../kinds/kinds.js';
 import type { Grant } from './grant.js';
 import type { QueueEntry } from './queue-entry.js';
 
-/** Reply: another owner has the key. */
-export interface Taken {
-  readonly status: 'taken';
+/** Kind of a blocking lock. `foreign`: a lock of another library, of which the store knows only the end. */
+export type HeldAs = LockKind | 'foreign';
+
+/** What the store reports about a blocking hold. */
+export interface Blocking {
   /**
    * Kind of the blocking lock, if it is another kind than the requested one and the store can tell. Both halves of a
    * read-write lock count as one kind here.
    */
-  readonly heldAs?: LockKind;
+  readonly heldAs?: HeldAs;
+  /** True for a foreign lock without an end: it stays until its holder or an operator removes it. */
+  readonly endless?: boolean;
+}
+
+/** Reply: another owner has the key. */
+export interface Taken extends Blocking {
+  readonly status: 'taken';
   /** Remaining time of the blocking hold, in ms: retry after this time at the latest. May be `Infinity`. */
   readonly retryInMs: number;
   /** See `Grant.limitBefore`. */
@@ -17,13 +26,11 @@ export interface Taken {
 }
 
 /** State of a claim in the wait queue. */
-export interface QueuePosition {
+export interface QueuePosition extends Blocking {
   /** Approximate number of entries before it. */
   readonly position: number;
   /** Remaining time of the blocking hold, in ms. The first entries retry after this time at the latest. */
   readonly retryInMs: number;
-  /** See {@link Taken.heldAs}. */
-  readonly heldAs?: LockKind;
 }
 
 /** Reply: another owner has the key, and the store has enqueued the claim. It notifies the process of a grant. */
@@ -92,6 +99,11 @@ export interface PermitState {
 /** State of a key in the store at this moment. */
 export interface KeyState {
   readonly kind: LockKind;
+  /**
+   * `foreign` for a lock of another library, with `foreignHold: 'taken'`. Its `kind` is then `exclusive`, and the owner of
+   * its only holder is empty, because its text is a secret of that library.
+   */
+  readonly heldAs?: 'foreign';
   /** The holders; at least one. */
   readonly holders: readonly Holder[];
   /** Queued owners, in order. Empty for a store without a wait queue. */

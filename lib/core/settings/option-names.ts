@@ -18,7 +18,7 @@ const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
 const HOMES: Readonly<Record<string, string>> = {
   ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
   ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
-  ...{ replicas: OF_MODULE, delayAfterRestartMs: OF_MODULE },
+  ...{ replicas: OF_MODULE, delayAfterRestartMs: OF_MODULE, foreignHold: OF_MODULE },
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
   ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS, maxHoldMs: OF_CALLS, label: OF_CALLS },
   watchdogMs: `${OF_CALLS}, and of the module`,

@@ -1,7 +1,7 @@
 import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkMs, reading } from '../../core/settings/option-checks.js';
+import { checkChoice, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
@@ -24,6 +24,8 @@ import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclu
 import { lacksRules, missingRules } from './kinds/exclusive/queue-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
+import { FOREIGN_HOLDS, type ForeignHold } from './foreign-hold.js';
+import { ForeignHolds } from './kinds/foreign-holds.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
 import { RedisLink } from './kinds/redis-link.js';
@@ -49,6 +51,12 @@ export interface RedisStoreOptions {
    * when all servers that reply first have it (Redis 7 or later), as in Redisson 4.
    */
   readonly shardedPubSub?: boolean | undefined;
+  /**
+   * What a string at the name of a lock means. Other lock libraries keep a string there while they hold the lock.
+   * `'taken'`: the lock is held until the string has gone. `'error'`: a `LockStoreError`. Not for permits. Default:
+   * `'error'`.
+   */
+  readonly foreignHold?: ForeignHold | undefined;
   /** @internal Clock, timers and ids, for tests. */
   readonly runtime?: Runtime;
 }
@@ -97,6 +105,7 @@ export class RedisStore implements LockStore {
     }));
     checkNames(given, 'RedisStore', OPTION_NAMES);
     const { redis, commandTimeoutMs, replicas, shardedPubSub } = given;
+    const strings = checkChoice('foreignHold', given.foreignHold, FOREIGN_HOLDS) === 'taken';
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
     this.commandTimeoutMs = timeoutMs;
     const waited = resolveReplicas(replicas, timeoutMs);
@@ -126,7 +135,7 @@ export class RedisStore implements LockStore {
       exclusive: new RedisExclusive(link),
       permit: new RedisPermit(link),
     };
-    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds), [
+    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds, strings), [
       'inspect',
       'listed',
       'permits',
@@ -135,7 +144,8 @@ export class RedisStore implements LockStore {
     this.listing = new RedisListing(topology, keys, (finalKey) => this.anyKind.listed(finalKey));
     const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
-    const ready = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
+    const connected = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
+    const ready = strings ? withStrings(connected, runtime) : connected;
     this.kinds = confirming ? mapKinds(ready, (kind) => new ReplicatedKind(kind, confirming)) : ready;
     this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
     this.processes = whenReady(topology, new RedisNotes(link), ['write', 'read', 'remove', 'send']);
@@ -266,6 +276,7 @@ const OPTION_NAMES: Names<Omit<RedisStoreOptions, 'runtime'>> = {
   commandTimeoutMs: true,
   replicas: true,
   shardedPubSub: true,
+  foreignHold: true,
 };
 
 /** Methods that send requests. */
@@ -282,6 +293,12 @@ const mapKinds = (
   permit: as(kinds.permit),
   read: as(kinds.read),
   write: as(kinds.write),
+});
+
+/** Permits have no holds that another library knows. */
+const withStrings = (kinds: AllNodeKinds, runtime: Runtime): AllNodeKinds => ({
+  ...mapKinds(kinds, (kind) => new ForeignHolds(kind, runtime)),
+  permit: kinds.permit,
 });
 
 const isText = (text: string | undefined): text is string => text !== undefined;

@@ -31,6 +31,8 @@ export class AnyKind {
   constructor(
     private readonly commands: Commands,
     private readonly kinds: RedisKinds,
+    /** Whether a string is a hold of another library. */
+    private readonly countsStrings: boolean,
   ) {}
 
   inspect(finalKey: string): Promise<KeyState | null> {
@@ -84,6 +86,8 @@ export class AnyKind {
       return await exclusive.forceUnlock(finalKey, (own) => this.runFirst([...before, own, ...after]));
     } catch (failure) {
       if (!isForeignType(failure)) throw failure;
+      // A lock of another library is its own to release.
+      if (this.countsStrings && (await this.inspect(finalKey))?.heldAs === 'foreign') return false;
       for (const kind of this.others(false)) {
         try {
           return await this.runFirst([kind.forcing(finalKey)]);
@@ -108,7 +112,9 @@ export class AnyKind {
    */
   private async lookAt(finalKey: string, isForeign: (failure: unknown) => boolean): Promise<KeyState | null> {
     const { exclusive, fair } = this.kinds;
-    const request = (kind: RedisKind<never>): Promise<KeyState | null> => kind.inspect(finalKey);
+    const { countsStrings } = this;
+    const request = (kind: RedisKind<never>): Promise<KeyState | null> =>
+      kind.inspect(finalKey, { countsStrings });
     try {
       return await firstReply([...this.others(true), ...(fair.inUse ? [fair] : []), exclusive].map(request));
     } catch (failure) {

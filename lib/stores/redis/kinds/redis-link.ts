@@ -8,6 +8,7 @@ import type { NodeKind } from '../quorum/node-store.js';
 import type { Commands } from '../connection/commands.js';
 import type { Channels, RedisTopology } from '../connection/redis-topology.js';
 import type { PartRun } from '../connection/script-batch.js';
+import type { AtStrings } from './foreign-holds.js';
 import { COMMIT } from './commit.js';
 import { readDone } from './numbers.js';
 import type { RedisKeys } from '../redis-keys.js';
@@ -25,7 +26,7 @@ export interface RedisKind<C extends Claim> extends NodeKind<C> {
   /** Whether this process takes locks of the kind. Its Redis user may lack the rights for unused kinds. */
   readonly inUse: boolean;
   /** Returns the state of a key; see `LockStore.inspect`. Rejects for a lock of another kind as for a wrong type. */
-  inspect(finalKey: string): Promise<KeyState | null>;
+  inspect(finalKey: string, how?: AtStrings): Promise<KeyState | null>;
   /** Returns the run of a script that ends the holds of this kind. Its reply is 1 when there was a hold, else 0. */
   forcing(finalKey: string): PartRun;
 }

@@ -138,7 +138,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     quorumCall.onEach((nodeReply) => this.releaseAt(requested, nodeReply, until));
     const others = taken.filter(({ heldAs }) => heldAs !== undefined);
     const heldAs = others.length > host.nodes.length - majority ? others[0]!.heldAs : undefined;
-    return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...(heldAs && { heldAs }) };
+    const endless = taken.filter(({ endless }) => endless).length > host.nodes.length - majority;
+    const blocking = { ...(heldAs && { heldAs }), ...(endless && { endless }) };
+    return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...blocking };
   }
 
   /** Returns when a majority of nodes may be free, in ms: after the shortest of the blocking holds. */

@@ -12,7 +12,7 @@ import {
   REMEMBERED_MS,
   RULES,
 } from './queue-functions.js';
-import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
+import { FOREIGN_WORD, isForeign, LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
 
 /**
  * The scripts of the exclusive lock with a wait queue in Redis. The end of a hold grants it to the first living entry.
@@ -56,11 +56,12 @@ import { LEAVE, NOT_READ_WRITE, TAKE, TAKEN } from './scripts.js';
  *         in ms> <number of tokens of that> <1 when its process is not subscribed yet, else 0>': few arguments, because
  *         most locks are free
  * ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that the hold ends sooner now)
+ * ARGV[6] when a string counts as a hold
  * Reply: integer  remaining ms of the other hold, -1 for a hold without an end
  *        string   granted: the first token, '0' when none was asked for
  *                 '<first token> <tokens> <entries behind it>': the same when there is a wait queue
  *                 'q <ticket> <entries before it> <remaining ms of the hold>': queued; then the kind of lock that has
- *                 the hold, if it is none of this library: see `BLOCKER`
+ *                 the hold, if it is none of this library: see `BLOCKER`. Of a string it is 'foreign'
  *                 't <remaining ms of the hold> <kind of lock>': the same for an owner that does not wait
  *        error    FENCE when the fence key holds no usable number
  */
@@ -71,8 +72,10 @@ if redis.call('exists', hold, queue) == 0 then
 local left = -2
 ${TAKE}end
 local left = redis.call('pttl', hold)
-local mine = left ~= -2 and redis.call('hexists', hold, me) == 1
+local foreign = left ~= -2 and ${isForeign('ARGV[6]', 'hold')}
+local mine = left ~= -2 and not foreign and redis.call('hexists', hold, me) == 1
 local waits = ARGV[4] ~= ''
+if foreign and not waits then return 't ' .. string.format('%.0f', left) .. ' ${FOREIGN_WORD}' end
 -- Nor does it get one that Redisson's read-write lock has entered.
 local entered = mine and redis.call('hlen', hold) > 1 and redis.call('hexists', hold, 'mode') == 1
 if entered or (not mine and left ~= -2 and not waits) then
@@ -146,7 +149,8 @@ if waits then
   found.count = found.count + 1
 end
 local by
-if left ~= -2 then left, by = look_again_in(found, left), blocker(hold)
+if foreign then by = '${FOREIGN_WORD}'
+elseif left ~= -2 then left, by = look_again_in(found, left), blocker(hold)
 elseif window > 0 then left = window
 else
   local done, granted = pcall(grant, hold, fence, queue, found, own)
@@ -277,6 +281,7 @@ return reply
  *
  * KEYS[3i-2] hold  KEYS[3i-1] fence key of the slot  KEYS[3i] wait queue
  * ARGV[3i-2] owner  ARGV[3i-1] time to live of its entry in ms  ARGV[3i] 1 when its process is not subscribed, else 0
+ * ARGV[#KEYS+1] when a string counts as a hold
  * Reply: list, for each: 'q <entries before it> <remaining ms of the hold>': queued, and the kind of lock that has the
  *        hold, as in QUEUE_ACQUIRE; 'h <remaining ms>': it has the hold; 'gone'; or 'error <its text>'
  */
@@ -286,6 +291,7 @@ local function keep(hold, fence, queue, me, span, not_subscribed)
   local text = ticket and redis.call('hget', queue, ticket)
   local _, _, lease, tokens, _, owner = words_of(text or '')
   if not owner then
+    if ${isForeign('ARGV[#KEYS + 1]', 'hold')} then return 'gone' end
     if redis.call('hexists', hold, me) == 1 then return 'h ' .. whole(redis.call('pttl', hold)) end
     return 'gone'
   end
@@ -297,7 +303,8 @@ local function keep(hold, fence, queue, me, span, not_subscribed)
   local found = read_queue(queue)
   local window = left == -2 and window_left(found, hold) or 0
   local by
-  if left ~= -2 then left, by = look_again_in(found, left), blocker(hold)
+  if left ~= -2 and ${isForeign('ARGV[#KEYS + 1]', 'hold')} then by = '${FOREIGN_WORD}'
+  elseif left ~= -2 then left, by = look_again_in(found, left), blocker(hold)
   elseif window > 0 then left = window
   else
     tidy(queue, found)

@@ -8,12 +8,12 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
-import { StoreFailure } from '../../../../core/seam/store-failure.js';
-import { isWrongType } from '../../connection/redis-failure.js';
+import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
 import type { AtNode } from '../../quorum/node-store.js';
+import { stringsArg, isOtherType, type AtStrings } from '../foreign-holds.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { tokensRequested } from './entry-text.js';
 import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue } from './redis-queue.js';
@@ -49,10 +49,6 @@ const FORCING: BatchPart = {
   args: 2,
   shared: 0,
 };
-
-/** Returns whether another type of value is where a hold, a fence or a wait queue belongs. */
-const isForeign = (failure: unknown): boolean =>
-  failure instanceof StoreFailure && isWrongType(failure.cause);
 
 /** Asks, and tells what came of it. */
 type Requesting<T> = (resolve: (reply: T) => void, reject: (failure: unknown) => void) => void;
@@ -117,7 +113,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         () => Promise.all(batch.map((claim) => this.giveUp(claim))),
       ),
     );
-    const isLeft = (reply: QueueEntryReply): boolean => reply.status === 'failed' && isForeign(reply.cause);
+    const isLeft = (reply: QueueEntryReply): boolean => reply.status === 'failed' && isOtherType(reply.cause);
     return Promise.all(replies.map(async (reply, i) => (isLeft(reply) ? this.giveUp(claims[i]!) : reply)));
   }
 
@@ -137,17 +133,17 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     if (!this.link.topology.hasQueues) return plainly();
     return new Promise((resolve, reject) =>
       viaQueue(resolve, (failure) => {
-        if (isForeign(failure)) plainly().then(resolve, reject);
+        if (isOtherType(failure)) plainly().then(resolve, reject);
         else reject(failure);
       }),
     );
   }
 
-  private acquirePlainly(claim: ExclusiveClaim): Promise<AcquireReply> {
+  private acquirePlainly(claim: ExclusiveClaim & AtStrings): Promise<AcquireReply> {
     return this.othersFirst.acquire(claim, () => this.sendAcquire(claim));
   }
 
-  private sendAcquire(claim: ExclusiveClaim): Promise<AcquireReply> {
+  private sendAcquire(claim: ExclusiveClaim & AtStrings): Promise<AcquireReply> {
     const { finalKey, owner, leaseMs, reacquires } = claim;
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
@@ -155,8 +151,11 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const touched = fenced ? [name, keys.fence(name)] : [name];
     const args = [owner, leaseMs, tokensRequested(claim, claim.tokens)];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, claim.tokens);
-    if (reacquires)
-      return commands.run(ACQUIRE.script, touched, [...args, keys.lockChannel(name), publish], read);
+    const strings = stringsArg(claim);
+    if (reacquires || strings.length > 0) {
+      const all = [...args, keys.lockChannel(name), publish, ...strings];
+      return commands.run(ACQUIRE.script, touched, all, read);
+    }
     const batchKeys = fenced ? undefined : [name, name];
     return commands.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
   }
@@ -206,10 +205,10 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return this.queue.watch(claim, listener);
   }
 
-  async inspect(finalKey: string): Promise<KeyState | null> {
+  async inspect(finalKey: string, how: AtStrings = {}): Promise<KeyState | null> {
     const { commands, keys } = this.link;
     const [state, waiting] = await Promise.all([
-      commands.run(INSPECT, [keys.name(finalKey)], [], readInspect),
+      commands.run(INSPECT, [keys.name(finalKey)], stringsArg(how), readInspect),
       this.inQueue<readonly string[]>(
         requested(() => this.queue.waiting(finalKey)),
         () => Promise.resolve([]),

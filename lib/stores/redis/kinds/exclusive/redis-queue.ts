@@ -6,6 +6,7 @@ import type { AcquireReply, QueueEntryReply, ReleaseReply } from '../../../../co
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
+import { stringsArg, type AtStrings } from '../foreign-holds.js';
 import type { RedisLink } from '../redis-link.js';
 import { EarlyGrants } from './early-grants.js';
 import { EntryText, tokensRequested } from './entry-text.js';
@@ -195,13 +196,14 @@ export class RedisQueue {
     };
   }
 
-  async refreshEntries(claims: readonly ExclusiveClaim[]): Promise<readonly QueueEntryReply[]> {
+  async refreshEntries(claims: readonly (ExclusiveClaim & AtStrings)[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, async (batch) => {
       const { epoch } = this.subscriptions.open(batch[0]!);
       const keys = batch.flatMap(({ finalKey }) => this.names(finalKey));
       const notSubscribed = epoch === undefined ? 1 : 0;
       const args = batch.flatMap(({ owner, entryTerms }) => [owner, entryTerms?.aliveMs ?? 0, notSubscribed]);
+      args.push(...stringsArg(batch[0]!));
       const wereKept = batch.map(({ owner }) => this.queuedOwners.get(owner)?.wasKept ?? false);
       const read = (reply: unknown): readonly QueueEntryReply[] => readQueueKeep(reply, wereKept);
       const replies = await link.commands.run(KEEP, keys, args, read);
@@ -262,7 +264,7 @@ export class RedisQueue {
   }
 
   private send(
-    claim: ExclusiveClaim,
+    claim: ExclusiveClaim & AtStrings,
     entry: string,
     resolve: Settle<QueueAcquire>,
     reject: Settle<unknown>,
@@ -272,8 +274,9 @@ export class RedisQueue {
     const args = [owner, leaseMs, tokensRequested(claim, tokens), entry];
     const keys = this.names(finalKey);
     const read = (reply: unknown): QueueAcquire => readQueueAcquire(reply, leaseMs, tokens);
-    if (reacquires) {
-      commands.run(ACQUIRE.script, keys, [...args, publish], read).then(resolve, reject);
+    const strings = stringsArg(claim);
+    if (reacquires || strings.length > 0) {
+      commands.run(ACQUIRE.script, keys, [...args, publish, ...strings], read).then(resolve, reject);
       return;
     }
     commands.share({

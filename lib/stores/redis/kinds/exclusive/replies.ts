@@ -1,5 +1,6 @@
 import type {
   AcquireReply,
+  Blocking,
   ExtendReply,
   Holder,
   KeyState,
@@ -7,7 +8,9 @@ import type {
   Taken,
 } from '../../../../core/seam/reply.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
+import { byString } from '../foreign-holds.js';
 import { readExtend, readRelease, retryInMs } from '../shared-replies.js';
+import { FOREIGN_WORD } from './scripts.js';
 
 /**
  * Pause before another look at a hold that is not a lock of this library, in ms. Redisson announces the end of some of
@@ -30,7 +33,8 @@ export const blocker = (
   leftMs: number,
   by: string | undefined,
   lookInMs: number,
-): Pick<Taken, 'retryInMs' | 'heldAs'> => {
+): Blocking & Pick<Taken, 'retryInMs'> => {
+  if (by === FOREIGN_WORD) return byString(leftMs);
   const endsInMs = retryInMs(leftMs);
   if (by === undefined) return { retryInMs: endsInMs };
   const heldAs = kindCalled(by);
@@ -96,7 +100,8 @@ export const readInspect = (reply: unknown): KeyState | null => {
     if (typeof owner !== 'string' || typeof count !== 'string') throw impossible(reply);
     holders.push({ owner, count: countOf(count), remainingMs });
   }
-  // A hash with a mode only: it blocks, and names no holder.
+  // A hash with a mode only, or a string: it blocks, and names no holder.
   if (holders.length === 0) holders.push({ owner: '', count: 1, remainingMs });
-  return { kind: kindCalled(by) ?? 'exclusive', holders, waiting: [] };
+  const heldAs = by === FOREIGN_WORD && ({ heldAs: 'foreign' } as const);
+  return { kind: kindCalled(by) ?? 'exclusive', ...heldAs, holders, waiting: [] };
 };

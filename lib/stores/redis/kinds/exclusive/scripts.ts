@@ -18,6 +18,12 @@ export const nameBeside = (prefix: string, hold: string): string =>
  */
 export const counterOf = (hold: string): string => nameBeside(COUNTER_PREFIX, hold);
 
+/** Name of the type in Redis that other lock libraries keep their locks in. */
+const STRING_TYPE = 'string';
+
+/** What the scripts call a string of another lock library. */
+export const FOREIGN_WORD = 'foreign';
+
 /** Lua pattern for the beginning of this library's owners: the process, whose id is a UUID of version 8. */
 export const OWN_PROCESS = '%x+%-%x+%-8%x+%-%x+%-%x+';
 
@@ -51,6 +57,15 @@ export const BLOCKER = `local function blocker(hold)
   return 'other'
 end
 `;
+
+/**
+ * Returns a Lua expression for whether another program's string has the name of a hold. Only a store with
+ * `foreignHold: 'taken'` sends what \`asked\` is: other users need no right to TYPE.
+ *
+ * @param asked argument with which the store asks for it
+ */
+export const isForeign = (asked: string, hold: string): string =>
+  `${asked} and redis.call('type', ${hold}).ok == '${STRING_TYPE}'`;
 
 /** The function `taken`: the reply to an owner that does not get the hold. `left` is its remaining ms. */
 export const TAKEN = `${BLOCKER}local function taken(hold, left)
@@ -127,14 +142,19 @@ return token
  * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] is not 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that it ends sooner now)
+ * ARGV[6] when a string counts as a hold
  * Reply: integer  remaining ms of the other hold, -1 for a hold without an end
  *        string   granted: the first token, '0' when none was asked for
- *                 't <remaining ms of the other hold> <kind of lock>': no lock of this library; see BLOCKER
+ *                 't <remaining ms of the other hold> <kind of lock>': no lock of this library; see BLOCKER. Of a string
+ *                 the kind is 'foreign'
  *        error    FENCE when the fence key, or the counter, holds no usable number
  */
 export const EXCLUSIVE_ACQUIRE = `${TIME}
 local left = redis.call('pttl', KEYS[1])
 if left ~= -2 then
+  if ${isForeign('ARGV[6]', 'KEYS[1]')} then
+    return 't ' .. string.format('%.0f', left) .. ' ${FOREIGN_WORD}'
+  end
   ${LEAVE}
   if redis.call('hexists', KEYS[1], ARGV[1]) == 0 or is_entered(KEYS[1]) then
     ${TAKEN}
@@ -245,6 +265,7 @@ const MAX_HOLDERS = 100;
  * return nothing, so there are several.
  *
  * KEYS[1] hold
+ * ARGV[1] when a string counts as a hold: it has no holder, and its kind is 'foreign'
  * Reply: nil when free, else list: remaining ms (-1 for a hold without an end); the kind, if it is no exclusive lock of
  *        this library, as in `BLOCKER`, else ''; then for each holder owner and hold count
  */
@@ -253,6 +274,7 @@ local left = redis.call('pttl', KEYS[1])
 if left == -2 then
   return nil
 end
+if ${isForeign('ARGV[1]', 'KEYS[1]')} then return { left, '${FOREIGN_WORD}' } end
 local reply, cursor = { left, '' }, '0'
 for _ = 1, 10 do
   local step = redis.call('hscan', KEYS[1], cursor, 'count', ${MAX_HOLDERS})

@@ -15,6 +15,7 @@ import { readExclusiveExtend, readExclusiveRelease, readInspect } from '../exclu
 import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../exclusive/scripts.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { tokensRequested } from '../exclusive/entry-text.js';
+import { stringsArg, type AtStrings } from '../foreign-holds.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readFairAcquire, readFairEntries, readWaiting } from './replies.js';
 import {
@@ -74,15 +75,16 @@ export class RedisFair implements RedisKind<FairClaim> {
 
   constructor(private readonly link: RedisLink) {}
 
-  async acquire(claim: FairClaim): Promise<AcquireReply> {
+  async acquire(claim: FairClaim & AtStrings): Promise<AcquireReply> {
     this.inUse = true;
-    const { finalKey, owner, leaseMs, tokens, waits, entryTerms: terms } = claim;
+    const { finalKey, owner, leaseMs, tokens, waits, entryTerms } = claim;
     const { commands, keys, publish, runtime } = this.link;
     const name = keys.name(finalKey);
     const touched = [...this.names(finalKey), ...(tokens > 0 ? [keys.fence(name)] : [])];
     const requested = tokensRequested(claim, tokens);
-    const aliveMs = waits ? (terms?.aliveMs ?? 0) : 0;
-    const args = [owner, leaseMs, requested, waits ? 1 : 0, aliveMs, keys.lockChannel(name), publish];
+    const aliveMs = waits ? (entryTerms?.aliveMs ?? 0) : 0;
+    const terms = [owner, leaseMs, requested, waits ? 1 : 0, aliveMs];
+    const args = [...terms, keys.lockChannel(name), publish, ...stringsArg(claim)];
     const entry = waits ? new StoreQueueEntry((uncertain) => this.leave(claim, uncertain)) : undefined;
     for (;;) {
       // Measured before sending, so that the age of the entry is never underestimated.
@@ -143,7 +145,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     });
   }
 
-  refreshEntries(claims: readonly FairClaim[]): Promise<readonly QueueEntryReply[]> {
+  refreshEntries(claims: readonly (FairClaim & AtStrings)[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, async (batch) => {
       const sentAt = link.runtime.now();
@@ -152,6 +154,7 @@ export class RedisFair implements RedisKind<FairClaim> {
         const passedMs = Math.round(sentAt - (this.entries.get(owner)?.keptAt ?? sentAt));
         return [owner, entryTerms?.aliveMs ?? 0, passedMs, link.keys.lockChannel(link.keys.name(finalKey))];
       });
+      args.push(...stringsArg(batch[0]!));
       const replies = await link.commands.run(KEEP, names, [link.publish, ...args], (reply) =>
         readFairEntries(reply, batch.length),
       );
@@ -175,11 +178,11 @@ export class RedisFair implements RedisKind<FairClaim> {
    * Resolves with the state of a fair lock. Null also for a read-write lock, and for a hold that looks like an
    * exclusive one: Java or an exclusive caller has it, and no owner is queued.
    */
-  async inspect(finalKey: string): Promise<KeyState | null> {
+  async inspect(finalKey: string, how: AtStrings = {}): Promise<KeyState | null> {
     const { commands } = this.link;
     const [hold, queue, timeouts] = this.names(finalKey);
     const [state, waiting] = await Promise.all([
-      commands.run(INSPECT, [hold], [], readInspect),
+      commands.run(INSPECT, [hold], stringsArg(how), readInspect),
       commands.run(WAITING, [queue, timeouts], [], readWaiting),
     ]);
     if (!state || state.kind === 'read' || state.kind === 'write') return null;

@@ -1,5 +1,5 @@
 import { BASICS } from '../exclusive/queue-functions.js';
-import { BLOCKER, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
+import { BLOCKER, FOREIGN_WORD, isForeign, LEAVE, NOT_READ_WRITE } from '../exclusive/scripts.js';
 
 /*
  * The scripts of the fair lock. Hold, wait queue and channels are Redisson's (RFairLock):
@@ -142,23 +142,25 @@ end
  * KEYS[1] hold  KEYS[2] list  KEYS[3] sorted set  KEYS[4] fence key of the hold's slot (only when ARGV[3] is not 0)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter
  * ARGV[4] 1 when it waits, else 0  ARGV[5] the time to live of its entry in ms; 0 when it does not wait
- * ARGV[6] channel of the exclusive lock  ARGV[7] PUBLISH or SPUBLISH
+ * ARGV[6] channel of the exclusive lock  ARGV[7] PUBLISH or SPUBLISH  ARGV[8] when a string counts as a hold
  * Reply: list  1, the first token as a string ('0' when none was asked for): granted
  *              0, remaining ms of the blocking hold, -1 for a hold without an end: taken
- *              2, position, ms until a retry: queued. 64 is also the position of an old entry further back
+ *              2, position, ms until a retry (of a string: its remaining ms, or -1): queued. 64 is also the position of an old entry further back
  *              3: the lock is free, and more dead entries are in the queue
- *              0 and 2 have one more element when another kind of lock has the hold: 'exclusive', 'read' or 'write'. A
- *              plain lock of Redisson looks like a fair one without waiters
+ *              0 and 2 have one more element when another kind of lock has the hold: 'exclusive', 'read' or 'write';
+ *              'foreign' for a string. A plain lock of Redisson looks like a fair one without waiters
  *        error FENCE when the fence key holds no usable number
  */
 export const FAIR_ACQUIRE = `${BASICS}${FAIR_QUEUE}${NEW_SCORE}
 local hold, owner, lease, tokens, alive = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[5])
 local waits, channel, publish = ARGV[4] == '1', ARGV[6], ARGV[7]
 local left = redis.call('pttl', hold)
-local mine = left ~= -2 and redis.call('hexists', hold, owner) == 1
+local foreign = left ~= -2 and ${isForeign('ARGV[8]', 'hold')}
+local mine = left ~= -2 and not foreign and redis.call('hexists', hold, owner) == 1
 -- The kind of lock that has the hold, if it is another one.
 local function another_kind()
   if left == -2 or mine then return nil end
+  if foreign then return '${FOREIGN_WORD}' end
   ${BLOCKER}
   local by = blocker(hold)
   if by == nil then return 'exclusive' end
@@ -209,7 +211,7 @@ if not till or tonumber(till) <= now then
   pushed_at, queue.head = pushed - 1, queue.head or owner
 end
 local position, look_in = position_of(queue, owner, left, pushed_at)
-return { 2, position, look_in, another_kind() }
+return { 2, position, foreign and left or look_in, another_kind() }
 `;
 
 /**
@@ -266,13 +268,17 @@ return receivers
  * ARGV[1] PUBLISH or SPUBLISH
  * ARGV[4i-2] owner  ARGV[4i-1] its time to live in ms  ARGV[4i] ms since its last refresh
  * ARGV[4i+1] channel of the exclusive lock
- * Reply: list, for each entry: list: position, ms until a retry, as in the reply to an acquire; or integer: 1 when the
+ * ARGV[last] when a string counts as a hold
+ * Reply: list, for each entry: list: position, ms until a retry, as in the reply to an acquire, and 'foreign' for a
+ *        string; or integer: 1 when the
  *        owner has the hold, 0 when it is not queued any more; or a string: the error
  */
 export const FAIR_KEEP = `${BASICS}${FAIR_QUEUE}
+local strings = ARGV[4 * #KEYS / 3 + 2]
 local function keep(hold, queue, owner, alive, passed, channel)
   local left = redis.call('pttl', hold)
-  if left ~= -2 and redis.call('hexists', hold, owner) == 1 then return 1 end
+  local foreign = left ~= -2 and ${isForeign('strings', 'hold')}
+  if left ~= -2 and not foreign and redis.call('hexists', hold, owner) == 1 then return 1 end
   local till = redis.call('zscore', queue.timeouts, owner)
   if not till then return 0 end
   till = tonumber(till) + passed
@@ -283,7 +289,9 @@ local function keep(hold, queue, owner, alive, passed, channel)
     redis.call(ARGV[1], channel .. ':' .. queue.head, '0')
   end
   tidy(queue)
-  return { position_of(queue, owner, left) }
+  local position, look_in = position_of(queue, owner, left)
+  if foreign then return { position, left, '${FOREIGN_WORD}' } end
+  return { position, look_in }
 end
 local replies = {}
 for i = 1, #KEYS / 3 do

@@ -1,5 +1,5 @@
 import { WIRE_VERSION } from '../exclusive/queue-functions.js';
-import { BLOCKER } from '../exclusive/scripts.js';
+import { BLOCKER, FOREIGN_WORD } from '../exclusive/scripts.js';
 
 /** Lua functions that the scripts of the read-write lock share; see `scripts.ts`. */
 
@@ -93,7 +93,8 @@ const OTHER_KIND_RETRY_MS = 1_000;
  * Functions for acquiring.
  *
  * - `must_wait` tells whether an owner may enter now: 0, or for how many ms it has to wait at most. It also tells the
- *   number of entries before it, the PTTL of the hash, and which other kind of lock has the name, if any.
+ *   number of entries before it, the PTTL of the hash, and which other kind of lock has the name, if any. `foreign`: a
+ *   string has it, and counts as a hold.
  * - `taken_reply` is the reply to an owner that does not wait, and `queued_reply` the reply to one that waits.
  * - `enter` lets the owner in. When a command is refused, it takes back what it has written.
  */
@@ -106,10 +107,11 @@ local function taken_reply(wait, other) return other and 't ' .. whole(wait) .. 
 local function queued_reply(count, wait, other)
   return 'q ' .. whole(count) .. ' ' .. whole(wait) .. (other and ' ' .. other or '')
 end
-local function must_wait(hash, kind, found, me)
+local function must_wait(hash, kind, found, me, foreign)
   local left = redis.call('pttl', hash)
   local count, blocked = before(found, me, kind)
   if left == -2 then return math.max(0, blocked), count, left end
+  if foreign then return left == -1 and -1 or math.max(1, left), count, left, '${FOREIGN_WORD}' end
   local mode = redis.call('hget', hash, 'mode')
   if not mode then
     local soon = left == -1 and ${OTHER_KIND_RETRY_MS} or math.min(math.max(1, left), ${OTHER_KIND_RETRY_MS})

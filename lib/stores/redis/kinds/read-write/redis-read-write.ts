@@ -11,6 +11,7 @@ import type {
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { tokensRequested } from '../exclusive/entry-text.js';
+import { stringsArg, type AtStrings } from '../foreign-holds.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import {
@@ -66,7 +67,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
 
   constructor(private readonly link: RedisLink) {}
 
-  acquire(claim: ReadWriteClaim): Promise<AcquireReply> {
+  acquire(claim: ReadWriteClaim & AtStrings): Promise<AcquireReply> {
     this.inUse = true;
     const { commands, keys, publish } = this.link;
     const { kind, finalKey, owner, leaseMs, tokens } = claim;
@@ -76,12 +77,12 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const own = [name, keys.readTimeout(name, owner), keys.readWriteQueue(name)];
     const index = keys.readerIndex(name);
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
+    const last = kind === 'read' ? keys.readTimeouts(name) : requested;
+    args.push(last, ...stringsArg(claim));
     const reply =
       kind === 'read'
-        ? commands.run(ACQUIRE_TO_READ, [...own, index], [...args, keys.readTimeouts(name)], (reply) =>
-            readReadAcquire(reply, leaseMs),
-          )
-        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], [...args, requested], (reply) =>
+        ? commands.run(ACQUIRE_TO_READ, [...own, index], args, (reply) => readReadAcquire(reply, leaseMs))
+        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], args, (reply) =>
             readWriteAcquire(reply, leaseMs, tokens),
           );
     return reply.then((reply): AcquireReply => {
@@ -94,7 +95,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     });
   }
 
-  refreshEntries(claims: readonly ReadWriteClaim[]): Promise<readonly QueueEntryReply[]> {
+  refreshEntries(claims: readonly (ReadWriteClaim & AtStrings)[]): Promise<readonly QueueEntryReply[]> {
     const { link } = this;
     return link.inBatches(claims, (batch) => {
       const keys = batch.flatMap(({ finalKey, owner }) => {
@@ -105,6 +106,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
       const args = batch.flatMap(({ kind, owner, leaseMs, entryTerms }) => {
         return [owner, kind, entryTerms?.aliveMs ?? 0, entryTerms?.provisionalLeaseMs ?? leaseMs];
       });
+      args.push(...stringsArg(batch[0]!));
       return link.commands.run(KEEP, keys, args, (reply) => readReadWriteKeep(reply, batch.length));
     });
   }

@@ -1,4 +1,5 @@
 import type {
+  Blocking,
   ExtendReply,
   Holder,
   KeyState,
@@ -8,6 +9,8 @@ import type {
 } from '../../../../core/seam/reply.js';
 import type { Grant } from '../../../../core/seam/grant.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
+import { FOREIGN_WORD } from '../exclusive/scripts.js';
+import { byString } from '../foreign-holds.js';
 import { readExtend, entryFailure, impossibleEntry, retryInMs } from '../shared-replies.js';
 
 /** Reply of the scripts to an acquire. The store adds the queue entry. */
@@ -15,7 +18,8 @@ type ReadWriteReply = Grant | Taken | ({ readonly status: 'queued' } & QueuePosi
 
 const OTHER_KINDS = ['exclusive', 'fair'] as const;
 
-const keptOut = (left: string | undefined, by: string | undefined): Pick<Taken, 'retryInMs' | 'heldAs'> => {
+const keptOut = (left: string | undefined, by: string | undefined): Blocking & Pick<Taken, 'retryInMs'> => {
+  if (by === FOREIGN_WORD) return byString(Number(left));
   const heldAs = OTHER_KINDS.find((kind) => kind === by);
   return { retryInMs: retryInMs(Number(left)), ...(heldAs && { heldAs }) };
 };

@@ -1,4 +1,4 @@
-import { counterOf } from '../exclusive/scripts.js';
+import { counterOf, isForeign } from '../exclusive/scripts.js';
 import { READ_WRITE_BASICS, READ_WRITE_ENTER, READ_WRITE_QUEUE } from './functions.js';
 import { READER_INDEX } from './reader-index.js';
 
@@ -37,16 +37,19 @@ import { READER_INDEX } from './reader-index.js';
  * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] wait queue  KEYS[4] index
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] time to live of its queue entry in ms, 0: it does not wait
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH  ARGV[6] name before the owner in timeout keys
+ * ARGV[7] when a string counts as a hold
  * Reply: string   'granted'
  *                 'q <entries before it> <ms until it may retry>': queued. Then the kind of lock that has the name, if
- *                 it is another one: 'exclusive' or 'fair'
+ *                 it is another one: 'exclusive' or 'fair'; 'foreign' for a string
  *                 't <ms until it may retry> <kind of lock>': the same for an owner that does not wait
  *        integer  ms until it may retry, -1 when the blocking hold has no end
  */
 export const READ_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local hash, timeout, queue, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[1]
 local lease, span = tonumber(ARGV[2]), tonumber(ARGV[3])
-local has, ends = held(hash, timeout, me)
+local is_string = ${isForeign('ARGV[7]', 'hash')}
+local has, ends
+if not is_string then has, ends = held(hash, timeout, me) end
 if has == 'read' then
   local latest = math.max(lease, others_left(hash, index, ARGV[6], me))
   if ends > lease then redis.call(ARGV[5], ARGV[4], '1') end
@@ -56,7 +59,7 @@ if has == 'read' then
   return 'granted'
 end
 local found = read_queue(queue, me)
-local wait, count, left, other = must_wait(hash, 'read', found, me)
+local wait, count, left, other = must_wait(hash, 'read', found, me, is_string)
 if wait == 0 then
   local failed = enter(hash, timeout, index, 'read', me, ARGV[2], left)
   if failed then return failed end
@@ -78,6 +81,7 @@ return queued_reply(count, wait, other)
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] time to live of its queue entry in ms, 0: it does not wait
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
  * ARGV[6] number of tokens, 0 for none, negative: of Redisson's counter
+ * ARGV[7] when a string counts as a hold
  * Reply: string   '<first token>': granted, '0' when none was asked for
  *                 'q …' and 't …': as of `READ_ACQUIRE`
  *        integer  ms until it may retry, -1 when the blocking hold has no end
@@ -86,11 +90,13 @@ return queued_reply(count, wait, other)
 export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local hash, timeout, queue, fence, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[1]
 local lease, span, block = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6])
-local has, ends = held(hash, timeout, me)
+local is_string = ${isForeign('ARGV[7]', 'hash')}
+local has, ends
+if not is_string then has, ends = held(hash, timeout, me) end
 local found, wait, count, left, other
 if has ~= 'write' then
   found = read_queue(queue, me)
-  wait, count, left, other = must_wait(hash, 'write', found, me)
+  wait, count, left, other = must_wait(hash, 'write', found, me, is_string)
   if wait ~= 0 then
     if span == 0 then return taken_reply(wait, other) end
     local armed = enqueue(queue, found, me, 'write', span)
@@ -131,15 +137,18 @@ return whole(token)
  * KEYS[4i-3] hash  KEYS[4i-2] timeout key of the owner  KEYS[4i-1] wait queue  KEYS[4i] index of readers
  * ARGV[4i-3] owner  ARGV[4i-2] 'read' or 'write'  ARGV[4i-1] time to live of the entry in ms
  * ARGV[4i] provisional lease in ms
+ * ARGV[#KEYS+1] when a string counts as a hold
  * Reply: list, for each: 'q …', as of `READ_ACQUIRE`: queued; 'h': it has the lock; 'gone'; or 'error <its text>'
  */
 export const READ_WRITE_KEEP: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local function keep(hash, timeout, queue, index, me, kind, span, lease)
   local found = read_queue(queue, me)
+  local is_string = ${isForeign('ARGV[#KEYS + 1]', 'hash')}
+  if not found.mine and is_string then return 'gone' end
   if not found.mine then return held(hash, timeout, me) and 'h' or 'gone' end
   local armed = enqueue(queue, found, me, kind, tonumber(span))
   if refused(armed) then error(armed.err, 0) end
-  local wait, count, left, other = must_wait(hash, kind, found, me)
+  local wait, count, left, other = must_wait(hash, kind, found, me, is_string)
   if wait ~= 0 then return queued_reply(count, wait, other) end
   local failed = enter(hash, timeout, index, kind, me, lease, left)
   if failed then error(failed.err, 0) end
