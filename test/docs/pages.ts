@@ -5,7 +5,7 @@ import { codeBlocks, readFromRoot, tables, type Table } from '../support/markdow
 const DOCS = fileURLToPath(new URL('../../docs/', import.meta.url));
 
 /** The folders whose pages tell users something; the others are decisions, and figures that a program writes. */
-export const FOLDERS = ['guide', 'locks', 'stores', 'operations', 'recipes'] as const;
+export const FOLDERS = ['guide', 'locks', 'stores', 'operations', 'recipes', 'migration'] as const;
 
 /** A page of the documentation. */
 export interface Page {

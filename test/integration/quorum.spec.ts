@@ -52,6 +52,24 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
       return found.every((one) => one === 0);
     });
 
+  it('with foreignHold counts a server with a string as one that another library has', async () => {
+    const { locks } = open({ foreignHold: 'taken' });
+    const key = newKey();
+    const put = (server: RedisServer): Promise<unknown> =>
+      server.cli('SET', holdName(key), 'x', 'PX', '20000');
+    await Promise.all(minority().map(put));
+    await (await locks.acquire(key)).release();
+    await Promise.all(servers.slice(0, (count + 1) / 2).map(put));
+    expect(await locks.tryAcquire(key)).toBeNull();
+    await expect(locks.acquire(key, { waitMs: 100 })).rejects.toMatchObject({ heldAs: 'foreign' });
+    expect(await locks.inspect(key)).toMatchObject({ heldAs: 'foreign' });
+    expect(await locks.forceUnlock(key)).toBe(false);
+    const waiting = locks.acquire(key);
+    await servers[0]!.cli('DEL', holdName(key));
+    await (await waiting).release();
+    await Promise.all(minority().map((server) => server.cli('DEL', holdName(key))));
+  });
+
   it('grants a lock to one service, wakes the waiter of another, and its tokens grow', async () => {
     const [a, b] = [open(), open()];
     const key = newKey();

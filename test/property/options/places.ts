@@ -273,7 +273,7 @@ const SETUPS: readonly Place[] = [
     needs: { store, redis: undefined },
     whole: 'needed',
     isCopied: true,
-    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs'],
+    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs', 'foreignHold'],
     give: start,
   },
   {
@@ -286,7 +286,7 @@ const SETUPS: readonly Place[] = [
     },
     needs: { store, redis: undefined },
     whole: 'needed',
-    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs'],
+    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs', 'foreignHold'],
     give: startWithoutNest,
   },
   {
@@ -298,7 +298,7 @@ const SETUPS: readonly Place[] = [
   },
   {
     title: 'RedisLockModule.forRoot, on a quorum',
-    options: setup.QUORUM,
+    options: setup.ON_QUORUM,
     needs: { redis: ['redis://a', 'redis://b'] },
     give: start,
   },

@@ -244,7 +244,11 @@ export const INTERCEPTOR = {
 
 const ONE_REPLICA = { min: 1 };
 
+/** Of the module on Redis, of a Redis store, and of a quorum. */
+const FOREIGN = { foreignHold: choice('error', 'taken') } satisfies Record<string, Option>;
+
 export const REDIS_STORE = {
+  ...FOREIGN,
   commandTimeoutMs: ms(1),
   replicas: {
     allows: (value) => value === ONE_REPLICA,
@@ -259,6 +263,8 @@ export const REPLICAS = {
 } satisfies Record<string, Option>;
 
 export const CLUSTER = { shardedPubSub: choice(true, false) } satisfies Record<string, Option>;
+
+export const ON_QUORUM = { ...FOREIGN, delayAfterRestartMs: ms(0) } satisfies Record<string, Option>;
 
 export const QUORUM = { delayAfterRestartMs: ms(0) } satisfies Record<string, Option>;
 
