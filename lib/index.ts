@@ -77,4 +77,5 @@ export { LockHttpException } from './transport/lock-error-mapping.js';
 export type { LockKind } from './core/kinds/kinds.js';
 export type { InspectedHolder, InspectedKey } from './core/holders/holders.js';
 export type { LockHolder } from './core/holders/process-record.js';
-export type { Holder, KeyState, PermitState } from './core/seam/reply.js';
+export type { HeldAs, Holder, KeyState, PermitState } from './core/seam/reply.js';
+export type { ForeignHold } from './stores/redis/foreign-hold.js';

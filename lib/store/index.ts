@@ -33,7 +33,9 @@ export type {
 } from '../core/seam/claim.js';
 export type {
   AcquireReply,
+  Blocking,
   ExtendReply,
+  HeldAs,
   Holder,
   KeyState,
   PermitState,
