@@ -78,4 +78,4 @@ export type { LockKind } from './core/kinds/kinds.js';
 export type { InspectedHolder, InspectedKey } from './core/holders/holders.js';
 export type { LockHolder } from './core/holders/process-record.js';
 export type { HeldAs, Holder, KeyState, PermitState } from './core/seam/reply.js';
-export type { ForeignHold } from './stores/redis/foreign-hold.js';
+export type { ForeignHold } from './core/settings/foreign-hold.js';

@@ -11,7 +11,7 @@ import { checkMs, reading, invalidOption } from './core/settings/option-checks.j
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
-import type { ForeignHold } from './stores/redis/foreign-hold.js';
+import type { ForeignHold } from './core/settings/foreign-hold.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
 import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';

@@ -3,7 +3,7 @@ import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
 import type { PollTraits } from './core/seam/kind-traits.js';
 import { checkChoice, checkMs } from './core/settings/option-checks.js';
-import { FOREIGN_HOLDS } from './stores/redis/foreign-hold.js';
+import { FOREIGN_HOLDS } from './core/settings/foreign-hold.js';
 
 /** Options of the module that choose the store. */
 interface StoreOptions {

@@ -24,7 +24,7 @@ import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclu
 import { lacksRules, missingRules } from './kinds/exclusive/queue-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
-import { FOREIGN_HOLDS, type ForeignHold } from './foreign-hold.js';
+import { FOREIGN_HOLDS, type ForeignHold } from '../../core/settings/foreign-hold.js';
 import { ForeignHolds } from './kinds/foreign-holds.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';

@@ -6,6 +6,8 @@ import type { Redis } from 'ioredis';
 /** Folder with the libraries that users come from. The benchmark compares with them, too. */
 const PEERS = new URL('../../bench/peers/', import.meta.url);
 const require = createRequire(PEERS);
+/** Loads one of them. The checks of this repository need none of them installed. */
+const peer = <T>(name: string): T => require(name) as T;
 
 /** Lease of the old locks, in ms. */
 export const OLD_LEASE_MS = 5_000;
@@ -51,7 +53,7 @@ interface NestPackage {
 }
 
 const connect = (url: string): Redis =>
-  new (require('ioredis') as { Redis: new (url: string) => Redis }).Redis(url);
+  new (peer<{ Redis: new (url: string) => Redis }>('ioredis').Redis)(url);
 
 const openRedlock =
   (load: () => RedlockClass): Open =>
@@ -76,7 +78,7 @@ const openRedlock =
 
 const openRedisSemaphore: Open = (url) => {
   const client = connect(url);
-  const { Mutex } = require('redis-semaphore') as { Mutex: MutexClass };
+  const { Mutex } = peer<{ Mutex: MutexClass }>('redis-semaphore');
   return Promise.resolve({
     async run(name, section, waits = true) {
       const acquireTimeout = waits ? 60_000 : 1;
@@ -97,8 +99,8 @@ const openRedisSemaphore: Open = (url) => {
 const openMurlock =
   (blocking: boolean): Open =>
   async (url) => {
-    const { MurLockModule, MurLockService } = require('murlock') as MurLockPackage;
-    const { NestFactory } = require('@nestjs/core') as NestPackage;
+    const { MurLockModule, MurLockService } = peer<MurLockPackage>('murlock');
+    const { NestFactory } = peer<NestPackage>('@nestjs/core');
     const options = {
       redisOptions: { url },
       wait: RETRY_MS,
@@ -119,9 +121,9 @@ const openMurlock =
   };
 
 export const OLD_LIBRARIES = {
-  redlock: openRedlock(() => (require('redlock') as { default: RedlockClass }).default),
+  redlock: openRedlock(() => peer<{ default: RedlockClass }>('redlock').default),
   '@sesamecare-oss/redlock': openRedlock(
-    () => (require('@sesamecare-oss/redlock') as { Redlock: RedlockClass }).Redlock,
+    () => peer<{ Redlock: RedlockClass }>('@sesamecare-oss/redlock').Redlock,
   ),
   'redis-semaphore': openRedisSemaphore,
   murlock: openMurlock(false),

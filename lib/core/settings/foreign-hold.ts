@@ -1,6 +1,6 @@
 /**
- * What a string of another program at the name of a lock means: a mistake, or a lock of another library, which keeps
- * callers out.
+ * What another program's value at the name of a lock means. `taken`: it is a lock of another library, which keeps callers
+ * out. `error`: it is a mistake.
  */
 export type ForeignHold = 'error' | 'taken';
 
