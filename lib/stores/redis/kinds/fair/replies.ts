@@ -54,7 +54,8 @@ export const readFairEntries = (reply: unknown, count: number): QueueEntryReply[
     if (one === 1) return { status: 'held' };
     if (one === 0) return { status: 'gone' };
     if (typeof one === 'string') return { status: 'failed', cause: entryFailure(one) };
-    if (!Array.isArray(one) || one.length < 2 || one.length > 3) return impossibleEntry(one);
+    const isEntry = Array.isArray(one) && (one.length === 2 || (one.length === 3 && one[2] === FOREIGN_WORD));
+    if (!isEntry) return impossibleEntry(one);
     return { status: 'queued', ...positionOf(one[0], one[1], one[2], one) };
   });
 };
