@@ -56,7 +56,7 @@ describe('llms.txt', () => {
   /** The tables of docs/README.md as lists of links. */
   const made = (): string => {
     const index = readFromRoot('docs/README.md');
-    const lists = ['Guide', 'Locks', 'Stores', 'Recipes', 'Operations'].map((heading) => {
+    const lists = ['Guide', 'Locks', 'Stores', 'Recipes', 'Operations', 'Moving over'].map((heading) => {
       const [{ rows }] = tables(section(index, heading)) as [ReturnType<typeof tables>[number]];
       return `## ${heading}\n\n${rows.map(([link, what]) => `- ${link}: ${what!.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')}`).join('\n')}\n`;
     });

@@ -5,7 +5,7 @@ import { Test } from '@nestjs/testing';
 import { createLockService, currentLease, LockService, RedisLockModule } from 'nest-redis-lock';
 import { FENCING_MIGRATIONS } from 'nest-redis-lock/fencing';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { until, within } from '../support/async.js';
 import { codeBlocks } from '../support/markdown.js';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
@@ -72,6 +72,26 @@ describe('scheduled jobs', () => {
     const seen = (text: string) => events.filter((event) => event.endsWith(text)).length;
     await until(() => seen('one skips') + seen('two skips') >= 3, { what: 'three triggers are skipped' });
     expect(seen('runs')).toBe(1);
+    expect(world.calls.map(({ name }) => name)).toEqual(['report']);
+  });
+});
+
+describe('a job that succeeds once an hour', () => {
+  it('runs again after an error, and not after a success', async () => {
+    const { InvoiceJobs } = await runPage(JOBS, lab.server);
+    const module = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ redis: lab.server.url })],
+      providers: [InvoiceJobs as Type, world.StockRepository],
+    })
+      .setLogger(new RecordingLogger())
+      .compile();
+    opened.push(module);
+    await module.init();
+    const job = module.get<{ send(): Promise<void> }>(InvoiceJobs as Type);
+    const stock = module.get(world.StockRepository);
+    vi.spyOn(stock, 'report').mockRejectedValueOnce(new Error('no paper'));
+    await expect(job.send()).rejects.toThrow('no paper');
+    for (const _trigger of [1, 2, 3]) await job.send();
     expect(world.calls.map(({ name }) => name)).toEqual(['report']);
   });
 });

@@ -18,6 +18,29 @@ const replica = async (setup: Partial<JobSetup> = {}) => {
   return worker;
 };
 
+describe('oncePerMs', () => {
+  it('a job runs once in its window over all replicas, and again after an error and after a SIGKILL', async () => {
+    const [one, two] = await Promise.all([replica({ watchdogMs: 2_000 }), replica({ watchdogMs: 2_000 })]);
+    one.send({ type: 'trigger hourly', how: 'fail' });
+    expect((await one.next('ran')).result).toBe('no paper');
+    one.send({ type: 'trigger hourly', how: 'hang' });
+    await until(() => one.all('begins').length === 2);
+    two.send({ type: 'trigger hourly', how: 'succeed' });
+    expect((await two.next('ran')).result).toBeUndefined();
+    await one.kill('SIGKILL');
+    expect((await lab.hold('hourly'))!.leftMs).toBeLessThanOrEqual(2_000);
+    await until(async () => (await lab.hold('hourly')) === null, {
+      what: 'the lease of the crashed one ends',
+    });
+    for (const result of ['sent', undefined]) {
+      two.send({ type: 'trigger hourly', how: 'succeed' });
+      expect(await two.next('ran')).toMatchObject({ result, usage: NOTHING });
+    }
+    const { leftMs } = (await lab.hold('hourly'))!;
+    expect([leftMs > 3_500_000, leftMs <= 3_600_100]).toEqual([true, true]);
+  });
+});
+
 describe('holdAtLeastMs', () => {
   it('three replicas, a job of 20 ms, triggers one after the other: one run, also when the one that ran has died', async () => {
     const replicas = await Promise.all([replica(), replica(), replica()]);

@@ -11,9 +11,13 @@ export interface JobSetup {
   readonly watchdogMs?: number;
 }
 
-export type ToJob = { readonly type: 'trigger' } | { readonly type: 'trigger short' };
+export type ToJob =
+  | { readonly type: 'trigger' }
+  | { readonly type: 'trigger short' }
+  | { readonly type: 'trigger hourly'; readonly how: 'succeed' | 'fail' | 'hang' };
 export type FromJob =
   | { readonly type: 'ready' }
+  | { readonly type: 'begins' }
   | { readonly type: 'ran'; readonly result: string | undefined; readonly usage: LockUsage };
 
 const { redis, watchdogMs } = JSON.parse(process.argv[2]!) as JobSetup;
@@ -33,7 +37,20 @@ class Report {
   }
 }
 
-@Module({ imports: [RedisLockModule.forRoot({ redis, watchdogMs })], providers: [Report] })
+type How = Extract<ToJob, { type: 'trigger hourly' }>['how'];
+
+@Injectable()
+class Hourly {
+  @Locked('hourly', { onBusy: 'skip', oncePerMs: 3_600_000 })
+  async run(how: How): Promise<string | undefined> {
+    channel.send({ type: 'begins' });
+    if (how === 'hang') await new Promise(() => undefined);
+    if (how === 'fail') throw new Error('no paper');
+    return 'sent';
+  }
+}
+
+@Module({ imports: [RedisLockModule.forRoot({ redis, watchdogMs })], providers: [Report, Hourly] })
 class JobModule {}
 
 const app = await NestFactory.createApplicationContext(JobModule, { logger: ['error', 'warn'] });
@@ -48,5 +65,7 @@ const run = async (job: () => Promise<string | undefined>) => {
 };
 channel.on('trigger', () => run(() => report.daily()));
 channel.on('trigger short', () => run(() => report.digest()));
+const hourly = app.get(Hourly);
+channel.on('trigger hourly', ({ how }) => run(() => hourly.run(how).catch((error: Error) => error.message)));
 await locks.ping();
 channel.send({ type: 'ready' });
