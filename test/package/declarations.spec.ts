@@ -5,6 +5,10 @@ import { PackedTypes } from './support/packed-types.js';
 const ERROR = 'code key label retryable';
 const STORE = 'name lease commandTimeoutMs kinds open checkKey inspect forceUnlock ping close';
 
+const SERVICE =
+  'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect list ' +
+  'isLocked forceUnlock revoke held usage ping on instanceId';
+
 /** The public members of each exported class: static members and members of its instances. */
 const MEMBERS: Readonly<Record<string, string>> = {
   CountDownLatch: 'key wait tryWait trySetCount countDown getCount delete',
@@ -20,9 +24,9 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockKeyError: `${ERROR} clientPlaceholder`,
   LockLostError: `${ERROR} reason`,
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs holder retryAfterMs`,
-  LockService:
-    'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect list ' +
-    'isLocked forceUnlock revoke held usage ping on instanceId',
+  LockService: SERVICE,
+  LockTesting: 'hold loseEverywhere',
+  LossReport: 'failed runs steps throwIfUnfenced toString unfenced writes',
   LockStoreError: `${ERROR} outcome`,
   MemorySpace: 'size',
   MemoryStore: `${STORE} processes list permits semaphores latches space size revoke`,
@@ -36,7 +40,8 @@ const MEMBERS: Readonly<Record<string, string>> = {
   RedisLockInstrumentation:
     'instrumentationName instrumentationVersion enable disable setTracerProvider setMeterProvider setConfig getConfig',
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
-  RedisLockTestingModule: 'forRoot onModuleInit',
+  RedisLockTestingModule: 'forRoot forRootAsync onModuleInit',
+  TestingLockService: `${SERVICE} testing`,
   RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly',

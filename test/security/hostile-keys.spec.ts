@@ -57,7 +57,7 @@ const untilSubscribed = (channel: string): Promise<unknown> =>
 describe('a hostile key', () => {
   it('touches what has exactly its name, and nothing else: all the rest of Redis is as it was', async () => {
     await plantBystanders(lab.admin);
-    const [one, two] = [lab.open().locks, lab.open().locks];
+    const [one, two] = [lab.open({ holderInfo: false }).locks, lab.open({ holderInfo: false }).locks];
     const before = await lab.calls();
     for (const [what, key] of Object.entries(HOSTILE_TEXTS)) {
       const { whileHeld, after, channels } = await useEverythingOf(key, one, two);
