@@ -67,10 +67,8 @@ export interface FenceMessage {
 }
 
 // References keep the channels alive: a channel without one loses its subscribers.
-export const acquisitions = tracingChannel<'nest-redis-lock:acquire', LockAcquireMessage>(
-  'nest-redis-lock:acquire',
-);
-const sections = tracingChannel<'nest-redis-lock:section', LockSectionMessage>('nest-redis-lock:section');
+export const acquisitions = tracingChannel<object, LockAcquireMessage>('nest-redis-lock:acquire');
+const sections = tracingChannel<object, LockSectionMessage>('nest-redis-lock:section');
 const holdsBegan = channel('nest-redis-lock:hold-began');
 const holdsEnded = channel('nest-redis-lock:hold-ended');
 const stores = channel('nest-redis-lock:store');

@@ -7,7 +7,7 @@ import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
 import { openSection } from './open-section.js';
 import { IterablePromise } from './iterable-promise.js';
-import { asStream, isAsyncIterable, isPromiseLike, stepsIn } from './streams.js';
+import { asStream, isAsyncIterable, isStream, isPromiseLike, stepsIn } from './streams.js';
 import type { LimitedOptions, LockedOptions } from './locked.options.js';
 import type { DecoratorName } from './check-use.js';
 
@@ -149,6 +149,7 @@ const runLocked = async (
     const returned = spec.original.apply(self, args);
     const isQuery = listener.rowsOf && isPromiseLike(returned) && isAsyncIterable(returned);
     const result = await (isQuery ? listener.rowsOf!(returned) : returned);
+    if (spec.options.oncePerMs !== undefined && isStream(result)) throw streamRefused(spec.where);
     const stream = asStream(result, spec);
     if (!stream) return void (plain = result);
     // The caller gets the stream now; the lock is held until the stream has been read.
@@ -271,6 +272,13 @@ const notRun = (spec: LockedMethodSpec): LockConfigurationError =>
   new LockConfigurationError(
     `${spec.where} is ${spec.decorator}, but its LockService did not run it: it is a mock. In tests import ` +
       `RedisLockTestingModule from 'nest-redis-lock/testing'.`,
+  );
+
+/** Returns the error for a stream from a method with `oncePerMs`: its reader may leave at any time. */
+export const streamRefused = (where: string): LockConfigurationError =>
+  new LockConfigurationError(
+    `${where}: a method with oncePerMs must return a Promise, because a stream does not tell whether the work succeeded. ` +
+      'Make it async, and let it return its result.',
   );
 
 const notIterable = (spec: LockedMethodSpec, value: unknown, wasAwaited: boolean): LockConfigurationError => {

@@ -17,6 +17,7 @@ import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from 
 import { register, requireService, type LockedMethod } from './lock-binding.js';
 import {
   callOptions,
+  streamRefused,
   wrapMethod,
   type LockedMethodSpec,
   type ResultStyle,
@@ -74,7 +75,8 @@ export const sectionDecorator =
       }
       const options = checkedOptions(decorator, given as AnyOptions, where);
       const style = resultStyle(decorator.name, target, property, original, where);
-      if (options.oncePerMs !== undefined) refuseStream(style, where);
+      const streams = style !== 'promise' && style !== 'unknown';
+      if (options.oncePerMs !== undefined && streams) throw streamRefused(where);
       const { keysOf, contextPlaceholders } = keySource(
         decorator,
         key as Key | undefined,
@@ -200,15 +202,6 @@ const resultStyle = (
   }
   if (declared?.name === 'Promise') return 'promise';
   return declared ? 'iterable' : 'unknown';
-};
-
-/** Rejects a stream where the lock needs to know whether the work succeeded: its reader may leave at any time. */
-const refuseStream = (style: ResultStyle, where: string): void => {
-  if (style === 'promise' || style === 'unknown') return;
-  throw new LockConfigurationError(
-    `${where}: a method with oncePerMs must return a Promise, because a stream does not tell whether the work succeeded. ` +
-      'Make it async.',
-  );
 };
 
 type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;

@@ -25,6 +25,10 @@ const isFile = (value: unknown): value is FileLike => has(value, 'getStream', 'g
 
 const isNodeStream = (value: unknown): value is NodeStream => has(value, 'once', 'pipe', 'destroy');
 
+/** Returns whether a result goes on after the method has returned. */
+export const isStream = (result: unknown): boolean =>
+  [isFile, isNodeStream, isObservable, isWebStream, isAsyncIterable].some((is) => is(result));
+
 /** The call that returned a stream. */
 interface Call {
   /** `Class.method`, for messages. */

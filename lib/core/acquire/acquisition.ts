@@ -71,17 +71,17 @@ export class Acquisition implements HoldTerms {
     granted: (parts: readonly LeasePart[]) => T,
     refused: Refused,
   ): Promise<T> {
-    const { signal, label, maxHoldMs } = call;
+    const { signal, label } = call;
     const waitMs = this.core.waitCap.of(call.waitMs);
     const nested = isNested(this.core.group);
     const [first] = keys;
     if (nested || keys.length !== 1 || typeof first !== 'string') {
-      const wait = { startedAt, waitMs, signal, nested, label, maxHoldMs };
+      const wait = { startedAt, waitMs, signal, nested, label };
       return this.takeSeveral(keys, wait, call, refused).then(granted);
     }
     // Most calls are this one. Promises are the main cost beside the store, so there is no needless one.
     const only = this.withName(first);
-    const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label, maxHoldMs };
+    const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label };
     return this.takeHold(wait, only.finalKey, call, call.leaseMs).then(
       (hold) => granted(this.complete([partOf(hold, only, label)], call)),
       (error: unknown) => refused(error),
@@ -98,9 +98,9 @@ export class Acquisition implements HoldTerms {
     call: LockCall,
     leaseMeanwhile: number | undefined,
   ): Promise<LeasePart[]> {
-    const { signal, label, maxHoldMs } = call;
+    const { signal, label } = call;
     const waitMs = this.core.waitCap.of(call.waitMs);
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label, maxHoldMs };
+    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label };
     return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
   }
 
@@ -115,11 +115,19 @@ export class Acquisition implements HoldTerms {
     return this.complete(parts, call);
   }
 
-  /** All is taken: the minimum time begins. */
-  private complete(parts: readonly LeasePart[], { holdAtLeastMs }: LockCall): readonly LeasePart[] {
-    if (holdAtLeastMs === 0) return parts;
-    const until = this.core.runtime.now() + holdAtLeastMs;
-    for (const { hold } of parts) hold.keepAtLeastUntil(until);
+  /** All is taken: the minimum time and the maximum time begin. A nested call has no maximum of its own. */
+  private complete(
+    parts: readonly LeasePart[],
+    { holdAtLeastMs, maxHoldMs }: LockCall,
+  ): readonly LeasePart[] {
+    if (holdAtLeastMs === 0 && maxHoldMs === Infinity) return parts;
+    const now = this.core.runtime.now();
+    for (const { hold, entry } of parts) {
+      if (holdAtLeastMs > 0) hold.keepAtLeastUntil(now + holdAtLeastMs);
+      if (entry || maxHoldMs === Infinity) continue;
+      hold.limitTo(now + maxHoldMs);
+      this.core.keeper.schedule(hold);
+    }
     return parts;
   }
 

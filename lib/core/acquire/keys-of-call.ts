@@ -2,7 +2,7 @@ import { LockConfigurationError, LockKeyError } from '../errors/lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { ShowKey } from '../shown-key.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
-import type { LockCall } from '../settings/lock-call.js';
+import { checkOnceMode, type LockCall } from '../settings/lock-call.js';
 
 /** A key, and the kind of lock that is wanted of it. */
 interface WantedKey {
@@ -52,7 +52,7 @@ export const kindIn = (keys: readonly KeyOfCall[], key: string): LockKind | unde
 /** Returns each key of a call once, with its kind, in the order of code units. */
 export const eachOnce = (
   keys: readonly KeyOfCall[],
-  { kind: kindOfCall }: LockCall,
+  { kind: kindOfCall, oncePerMs }: LockCall,
   shown: ShowKey,
 ): WantedKey[] => {
   if (keys.length === 0) throw new LockKeyError('There is no key to lock: the list of keys is empty.');
@@ -60,6 +60,7 @@ export const eachOnce = (
   for (const one of keys) {
     const [key, kind] = typeof one === 'string' ? [one, kindOfCall] : [one.key, one.mode];
     checkOwnMode(key, kind, kindOfCall, shown);
+    if (oncePerMs !== undefined) checkOnceMode(kind);
     kinds.set(key, oneKindOf(key, kinds.get(key) ?? kind, kind, shown));
   }
   return [...kinds.keys()].sort().map((key) => ({ key, kind: kinds.get(key)! }));

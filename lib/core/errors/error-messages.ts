@@ -57,7 +57,7 @@ export const takenError = (
   return new LockNotAcquiredError(
     'LOCK_TAKEN',
     (waitMs === 0
-      ? `"${key}" is taken${byWhat(heldAs)}, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running".`
+      ? `"${key}" is taken${byWhat(heldAs)}, and waitMs is 0. Pass a waitMs to wait for it, or treat this as "already running" (with oncePerMs: or as done in this window).`
       : `"${key}" was still taken after ${ms(waitedMs)} (waitMs: ${waitMs})${heldAs ? `,${byWhat(heldAs)}` : ''}${behindText(waitersAhead)}. ` +
         `Raise waitMs, shorten the work inside the lock, or lock a narrower key.`) + ifEndless(blocking),
     { key, waitersAhead, heldAs },

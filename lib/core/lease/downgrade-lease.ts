@@ -59,7 +59,8 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
     hold.holdersRequest('over', runtime.now(), requestedMs);
   }
   const now = runtime.now();
-  if (now >= hold.validUntil) hold.lose('expired');
+  const over = hold.overBy(now);
+  if (over) hold.lose(over);
   if (hold.state !== 'held') return;
   if (reply.status === 'failed')
     throw storeError(core.shown(hold.key), reply.cause, 'downgrading', now - sentAt);

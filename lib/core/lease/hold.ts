@@ -38,8 +38,6 @@ export interface HoldCaller {
   readonly key: string;
   /** Label of its call. */
   readonly label: string;
-  /** How long it may hold at most, in ms; `Infinity`: without a limit. */
-  readonly maxHoldMs: number;
 }
 
 /** Terms of the store's grant. */
@@ -95,7 +93,7 @@ export class Hold {
   private readonly grantedTo: string;
   readonly grantedAt: number;
   /** When `maxHoldMs` of its caller is over; no extension moves it. */
-  private readonly limitAt: number;
+  private limitAt = Infinity;
   /** Whether the event `slow-hold` was emitted. */
   isSlow = false;
   /** Kind of lock that the caller requested; see {@link downgraded}. */
@@ -120,7 +118,6 @@ export class Hold {
     this.watchdog = watchdogMs;
     this.fencingToken = token;
     this.grantedAt = grantedAt;
-    this.limitAt = grantedAt + caller.maxHoldMs;
     this.lost = lost;
     this.grantedBy = grantedBy;
     this.storeOwner = owner;
@@ -388,6 +385,11 @@ export class Hold {
     this.ownBatch = undefined;
   }
 
+  /** Ends it for its holder at `limitAt`, however long the store keeps it. */
+  limitTo(limitAt: number): void {
+    this.limitAt = limitAt;
+  }
+
   /** Keeps it in the store until `until`, whenever the work ends. */
   keepAtLeastUntil(until: number): void {
     this.keptUntil = Math.max(this.keptUntil, until);
@@ -414,12 +416,12 @@ export class Hold {
     return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
   }
 
-  /** Returns the same hold for the next lease: with its own token, label and limit, and without listeners. */
-  successor(token: number | undefined, grantedAt: number, { label, maxHoldMs }: HoldCaller): Hold {
+  /** Returns the same hold for the next lease: with its own token and label, and without limit and listeners. */
+  successor(token: number | undefined, grantedAt: number, { label }: HoldCaller): Hold {
     const { key, endListener, claimed, watchdog, confirmedAt, validForMs, session, lost, grantedBy, owner } =
       this;
     const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, session, lost, grantedBy, owner };
-    const next = new Hold({ key, label, maxHoldMs }, endListener, claimed, watchdog, granted);
+    const next = new Hold({ key, label }, endListener, claimed, watchdog, granted);
     next.lastUntil = this.lastUntil;
     next.firstLeaseMs = this.firstLeaseMs;
     next.look = this.look;

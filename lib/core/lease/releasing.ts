@@ -128,7 +128,7 @@ export class Releasing {
     if (!hold.reported.end(part)) return;
     const { events, shown } = this.core;
     const heldMs = this.heldMs(hold);
-    this.core.holdTimes.add(label, Math.max(heldMs, hold.keepUntil - hold.grantedAt));
+    this.core.holdTimes.add(label, Math.max(heldMs, Math.round(hold.keepUntil - hold.grantedAt)));
     events.emit('released', () => ({
       ...{ key: shown(hold.key), kind: hold.claim.kind, label },
       ...{ heldMs, confirmed },
@@ -164,9 +164,11 @@ export class Releasing {
   readonly whenLost = (hold: Hold): void => {
     this.core.keeper.remove(hold);
     // Over a session nothing else ends it in the store.
-    const { session, lossReason, watchdogMs: afterMs } = hold;
-    if (session && lossReason === 'expired') this.core.undo.begin(orphanOf(hold));
-    if (session && lossReason === 'overdue') this.core.undo.begin({ ...orphanOf(hold), afterMs });
+    const end = (): void => this.core.undo.begin(orphanOf(hold));
+    const { session, lossReason, watchdogMs } = hold;
+    if (session && lossReason === 'expired') end();
+    // Its work has as long as the rest of a lease to stop.
+    if (session && lossReason === 'overdue') this.core.runtime.setTimer(end, watchdogMs!, true);
     this.announceLost(hold);
     // The next caller of this process need not wait for work that has lost its lock.
     hold.endListener.leave();

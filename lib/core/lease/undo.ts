@@ -16,8 +16,6 @@ export interface Orphan {
   readonly until: number;
   /** Returns how long it still has to stay, in ms; see `Hold.keepForMs`. */
   readonly keepForMs?: (now: number) => number | undefined;
-  /** How long its work still has to stop, in ms. Default: 0. */
-  readonly afterMs?: number;
 }
 
 /**
@@ -41,11 +39,10 @@ export class Undo {
   }
 
   /** Releases a hold in the background. */
-  begin({ claim, uncertain, until, keepForMs, afterMs = 0 }: Orphan): void {
+  begin({ claim, uncertain, until, keepForMs }: Orphan): void {
     const request = (): Promise<unknown> =>
       this.release(claim, { uncertain, keepForMs: keepForMs?.(this.runtime.now()) });
-    const replied = (): Promise<void> => this.untilReplied(request, until);
-    this.track(afterMs === 0 ? replied() : this.pause(afterMs).then(replied));
+    this.track(this.untilReplied(request, until));
   }
 
   /** Removes a queue entry in the background, and releases what was granted to it. */

@@ -150,11 +150,15 @@ export const resolveCall = (
   settings: LockSettings,
 ): LockCall => reading('options', () => readCall(options, defaults, name, settings));
 
+/** Refuses readers: many of them hold a key at once, so a window would keep none of them out. */
+export const checkOnceMode = (kind: LockKind): void => {
+  if (kind !== 'read') return;
+  invalidOption('mode', 'exclusive, fair or write with oncePerMs, since many readers hold at once', kind);
+};
+
 /** Checks the other options of a call with `oncePerMs`, which neither waits nor shares nor nests. */
 const checkOnce = (kind: LockKind, waitMs: number | undefined, reentrant: boolean | undefined): void => {
-  if (kind === 'read') {
-    invalidOption('mode', 'exclusive, fair or write with oncePerMs, since many readers hold at once', kind);
-  }
+  checkOnceMode(kind);
   if (waitMs !== undefined && waitMs !== 0) {
     invalidOption('waitMs', 'left out with oncePerMs, which does not wait for the end of the window', waitMs);
   }

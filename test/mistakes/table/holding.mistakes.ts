@@ -182,7 +182,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'the end of a lease not noticed',
-    edits: [{ in: 'LeaseKeeper.tick', find: "this.lose(hold, 'expired');", replace: '' }],
+    edits: [{ in: 'LeaseKeeper.tick', find: 'this.lose(hold, over);', replace: '' }],
     laboratory: {
       rules: ['loss'],
       async play(stage) {
@@ -257,7 +257,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'LeaseKeeper.replied',
-        find: "if (now >= hold.validUntil) return this.lose(hold, 'expired');",
+        find: 'if (over) return this.lose(hold, over);',
         replace: '',
       },
     ],

@@ -24,7 +24,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'QUEUE_KEEP',
-        find: "return 'gone'",
+        find: "whole(redis.call('pttl', hold)) end return 'gone'",
         replace:
           "ticket = redis.call('hincrby', queue, 'last', 1) redis.call('hset', queue, ticket, entry_text(now + span, span, '10000', '1', not_subscribed, me), '@' .. me, ticket)",
       },

@@ -131,7 +131,7 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
         replace: '!over && !forced',
       },
       {
-        in: 'Hold.validUntil',
+        in: 'Hold.leaseUntil',
         find: 'Math.min(this.certainUntil, this.session.validUntil)',
         replace: 'this.certainUntil',
       },

@@ -41,7 +41,7 @@ const hold = (
   const leaseMs = options.watchdogMs ?? WATCHDOG_MS;
   const watchdogMs = options.renewed === false ? undefined : leaseMs;
   const validForMs = options.validForMs ?? leaseMs;
-  return new Hold({ key, label: 'test', maxHoldMs: Infinity }, queue, claim, watchdogMs, {
+  return new Hold({ key, label: 'test' }, queue, claim, watchdogMs, {
     token: 1,
     grantedAt: now,
     sentAt: now,

@@ -15,13 +15,7 @@ const newHold = (): Hold => {
     lost: undefined,
     grantedBy: undefined,
   };
-  return new Hold(
-    { key: 'k', label: 'test', maxHoldMs: Infinity },
-    endListener,
-    claimOn('k'),
-    30_000,
-    granted,
-  );
+  return new Hold({ key: 'k', label: 'test' }, endListener, claimOn('k'), 30_000, granted);
 };
 
 describe('a part that is nested in others', () => {

@@ -24,7 +24,6 @@ const waitFor = (waitMs: number, more: Partial<Wait> = {}): Wait => ({
   nested: false,
   kind: 'exclusive',
   label: 'test',
-  maxHoldMs: Infinity,
   ...more,
 });
 

@@ -138,4 +138,51 @@ describe('a hold with maxHoldMs', () => {
     await runtime.pass(LIMIT_MS);
     expect([stopped.state, server.owners]).toEqual(['fulfilled', []]);
   });
+
+  it('of several keys has its limit from when all of them are held', async () => {
+    const { manager, lost } = newProcess();
+    const blocker = await newProcess().manager.acquire(['b'], call());
+    const waiting = watched(manager.acquire(['a', 'b'], limited({ waitMs: 60_000 })));
+    await runtime.pass(LIMIT_MS + 5_000);
+    expect([waiting.state, lost]).toEqual(['pending', []]);
+    await blocker.release();
+    await runtime.pass(0);
+    await runtime.pass(LIMIT_MS - 1);
+    expect([waiting.value!.lost, lost]).toEqual([false, []]);
+    await runtime.pass(1);
+    expect(lost).toEqual([
+      ['a', 'overdue', expect.any(Number)],
+      ['b', 'overdue', LIMIT_MS],
+    ]);
+  });
+
+  it('that is downgraded too late is overdue, not expired', async () => {
+    const store = new MemoryStore({ shared: space });
+    const { manager } = newProcess(store);
+    const lease = await manager.acquire(['k'], limited({ kind: 'write' }));
+    await runtime.pass(LIMIT_MS - 10);
+    for (const kind of [store.kinds.read, store.kinds.write]) {
+      const downgrade = kind.downgrade?.bind(kind);
+      if (!downgrade) continue;
+      kind.downgrade = async (claim: never) => {
+        const reply = await downgrade(claim);
+        runtime.jump(20);
+        return reply;
+      };
+    }
+    await lease.downgrade().catch(() => undefined);
+    expect(lease.loss).toMatchObject({ reason: 'overdue' });
+  });
+
+  it('of a session that was overdue does not delay the end of its service', async () => {
+    const server = new SessionServer();
+    const { manager } = newProcess(new SessionStore(server, runtime));
+    watched(
+      manager.withLock(['k'], limited(), ({ signal }) => new Promise((stop) => (signal.onabort = stop))),
+    );
+    await runtime.pass(LIMIT_MS);
+    const closed = watched(manager.close());
+    await runtime.pass(100);
+    expect([closed.state, manager.usage.undoing]).toEqual(['fulfilled', 0]);
+  });
 });

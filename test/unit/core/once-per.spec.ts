@@ -119,4 +119,9 @@ describe('a section with oncePerMs', () => {
     await runtime.pass(200);
     expect(work.state).toBe('fulfilled');
   });
+
+  it('is refused for a key of a list that has the mode of readers', async () => {
+    const refused = newProcess().withLock([{ key: 'report', mode: 'read' }], ONCE, () => 'done');
+    await expect(refused).rejects.toThrow('mode must be exclusive, fair or write with oncePerMs');
+  });
 });

@@ -19,6 +19,11 @@ class Files {
     return this.source;
   }
 
+  @Locked('once', { oncePerMs: 60_000 })
+  async once(): Promise<Readable> {
+    return this.source;
+  }
+
   @Locked('file')
   async file(): Promise<StreamableFile> {
     return new StreamableFile(this.source);
@@ -209,5 +214,15 @@ describe('an unread result', () => {
     source.destroy();
     await vi.advanceTimersByTimeAsync(1);
     expect(isIdle(locks)).toBe(true);
+  });
+});
+
+describe('a stream from a method with oncePerMs', () => {
+  it('is refused, and uses up no window', async () => {
+    const { instance, locks } = start(Readable.from(['text']));
+    await expect(instance.once()).rejects.toThrow(
+      'Files.once: a method with oncePerMs must return a Promise',
+    );
+    expect(await locks.inspect('once')).toBeNull();
   });
 });
