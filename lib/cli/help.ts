@@ -4,7 +4,7 @@ export const HELP = `Shows and ends the locks of nest-redis-lock. It never acqui
 Usage: nest-redis-lock <command> [key] --redis URL [options]
 
 Commands:
-  who <key>      shows the holders of a key: kind, owner, remaining lease
+  who <key>      shows the holders of a key: owner, remaining lease, process, label
   list [prefix]  shows all held keys, or those that begin with the prefix
   queue <key>    shows the holders of a key and its queued owners, in order
   unlock <key>   ends all holds of a key, after a question

@@ -4,7 +4,7 @@ import type { Holders } from './holders/holders.js';
 import type { LockEventHub, LockLogger } from './lock-events.js';
 import type { ShowKey } from './shown-key.js';
 
-const REMEDY = 'locks.inspect() and locks.held() show the holder.';
+const REMEDY = 'locks.inspect() and the event "waiting" show the holder.';
 
 /** Reports callers that wait, and holders that hold, for long: an event for each, and a line of the debug log. */
 export class SlowReports {

@@ -44,7 +44,7 @@ describe('a caller that waits for long', () => {
     expect(events.every(({ key, waitedMs }) => key === 'k' && waitedMs === 1_000)).toBe(true);
     expect(events.map(({ waitersAhead }) => waitersAhead).sort()).toEqual([0, 1, 2]);
     expect(log.debugLines).toEqual([
-      '3 callers wait for "k", the first (withLock) for 1000 ms (slowWaitMs). locks.inspect() and locks.held() show the holder.',
+      '3 callers wait for "k", the first (withLock) for 1000 ms (slowWaitMs). locks.inspect() and the event "waiting" show the holder.',
     ]);
     await runtime.pass(20_000);
     expect(events).toHaveLength(3);
