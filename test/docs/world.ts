@@ -54,7 +54,10 @@ export class StockRepository {
 
 @Injectable()
 export class PaymentClient {
-  charge(order: Order, options: { readonly signal: AbortSignal }): Promise<void> {
+  charge(
+    order: Order,
+    options: { readonly signal: AbortSignal; readonly idempotencyKey?: string },
+  ): Promise<void> {
     return note('charge', order, options);
   }
 }
