@@ -7,7 +7,8 @@ import type { HeldLock } from '../core/held-locks.js';
 import { detached } from '../detached.js';
 import type { LockService } from '../lock.service.js';
 import { LossReport, type UnfencedWrite } from './loss-report.js';
-import { WatchedCalls, type CallObserver, type FencedKeys, type WatchedCall } from './watched-calls.js';
+import type { FencedKeys, Moment, WatchedCall } from './connection-state.js';
+import { WatchedCalls, type CallObserver } from './watched-calls.js';
 
 /** An object, and the names of its methods that write. */
 export type WritingMethods = readonly [target: object, ...methods: string[]];
@@ -64,10 +65,11 @@ type Lose = (held: readonly HeldLock[], noticed: boolean) => Promise<void>;
 
 /** One run of the scenario. Its locks are lost before step `lossAt`; none are lost at step 0. */
 class LossRun implements CallObserver {
-  isWatching = true;
+  readonly isWatching = true;
   steps = 0;
   writes = 0;
   readonly unfenced: UnfencedWrite[] = [];
+  private isLosing = false;
   private lostBefore: string | undefined;
   private lostKeys: readonly string[] = [];
 
@@ -82,12 +84,9 @@ class LossRun implements CallObserver {
     return this.lostBefore !== undefined;
   }
 
-  get isLate(): boolean {
-    return this.lostKeys.length > 0 && this.isInSection;
-  }
-
-  private get isInSection(): boolean {
-    return this.locks.usage.leases > 0;
+  now(): Moment {
+    const isInSection = this.locks.usage.leases > 0;
+    return { isInSection, lostKeys: isInSection ? this.lostKeys : [] };
   }
 
   before({ what }: WatchedCall): Promise<void> | undefined {
@@ -95,13 +94,13 @@ class LossRun implements CallObserver {
     if (held.length === 0 || ++this.steps !== this.lossAt) return undefined;
     this.lostBefore = what;
     this.lostKeys = held.map(({ key }) => key);
-    this.isWatching = false;
-    return this.lose(held, this.noticed).finally(() => (this.isWatching = true));
+    this.isLosing = true;
+    return this.lose(held, this.noticed).finally(() => (this.isLosing = false));
   }
 
-  wrote(call: WatchedCall, isLate: boolean, fenced: FencedKeys): void {
-    if (this.isInSection) this.writes++;
-    if (!isLate || this.lostKeys.some((key) => fenced.has(key))) return;
+  wrote(call: WatchedCall, { isInSection, lostKeys }: Moment, fenced: FencedKeys): void {
+    if (isInSection) this.writes++;
+    if (lostKeys.length === 0 || lostKeys.some((key) => fenced.has(key))) return;
     const { lostBefore = '', lossAt: step, noticed } = this;
     this.unfenced.push({ ...call, lostBefore, step, noticed });
   }
@@ -110,7 +109,7 @@ class LossRun implements CallObserver {
   async run(scenario: () => unknown): Promise<{ readonly error: unknown } | undefined> {
     // The new lease is the only one: the work that had lost its locks is over.
     const stop = this.locks.on('acquired', () => {
-      if (this.isWatching && this.locks.usage.leases <= 1) this.lostKeys = [];
+      if (!this.isLosing && this.locks.usage.leases <= 1) this.lostKeys = [];
     });
     try {
       await scenario();
@@ -125,7 +124,7 @@ class LossRun implements CallObserver {
 
 const IDLE: CallObserver = {
   isWatching: false,
-  isLate: false,
+  now: () => ({ isInSection: false, lostKeys: [] }),
   before: () => undefined,
   wrote: () => undefined,
 };
@@ -152,7 +151,7 @@ class LoseEverywhere {
       if (first.failure) throw first.failure.error;
       this.checkSeen(first.run);
       const all = await this.allRuns(scenario);
-      const unfenced = all.flatMap(({ run }) => run.unfenced).filter((write) => !except(write));
+      const unfenced = all.flatMap(({ run }) => run.unfenced).filter((write) => !isExcepted(except, write));
       const failed = all.filter(({ failure }) => failure).length;
       return new LossReport(first.run.steps, this.runs, first.run.writes, failed, unfenced);
     } finally {
@@ -176,6 +175,7 @@ class LoseEverywhere {
   private async runWith(scenario: () => unknown, step: number, noticed: boolean): Promise<Ran> {
     const run = new LossRun(this.locks, step, noticed, (...loss) => this.lose(...loss));
     this.runs++;
+    this.calls.reset();
     this.calls.observer = run;
     const failure = await run.run(scenario);
     this.calls.observer = IDLE;
@@ -204,7 +204,7 @@ class LoseEverywhere {
       const lease = wanted.length > 0 ? await outside.tryAcquire(wanted) : null;
       if (!lease) return;
       try {
-        if (!calls.isInTransaction) await options.meanwhile?.(lease);
+        if (!calls.isInTransaction) await calls.aside(() => options.meanwhile?.(lease));
       } catch (error) {
         this.broken ??= { error };
       } finally {
@@ -213,6 +213,14 @@ class LoseEverywhere {
     });
   }
 }
+
+/** A promise would count as true. */
+const isExcepted = (except: (write: UnfencedWrite) => unknown, write: UnfencedWrite): boolean => {
+  const result = except(write);
+  if (typeof result === 'boolean') return result;
+  if (result instanceof Promise) result.catch(() => undefined);
+  return invalidOption('The result of except', 'true or false', result);
+};
 
 interface Ran {
   readonly run: LossRun;

@@ -1,4 +1,4 @@
-import type { WatchedCall } from './watched-calls.js';
+import type { WatchedCall } from './connection-state.js';
 
 /** A write that went on after the lock of its section was lost, without a fence. */
 export interface UnfencedWrite extends WatchedCall {
@@ -46,7 +46,7 @@ export class LossReport {
     if (this.unfenced.length === 0) return `No write went on unfenced after a loss of the lock (${counts}).`;
     const groups = new Map<string, UnfencedWrite[]>();
     for (const write of this.unfenced) {
-      const id = `${write.what}\n${write.at}`;
+      const id = siteOf(write);
       groups.set(id, [...(groups.get(id) ?? []), write]);
     }
     const listed = [...groups.values()].map(textOf);
@@ -58,6 +58,10 @@ export class LossReport {
     ].join('\n');
   }
 }
+
+/** The line and what it does there. The text of a statement may vary from run to run. */
+const siteOf = ({ what, at }: UnfencedWrite): string =>
+  at === undefined ? what : `${at}\n${what.split(' ')[0]}`;
 
 /** Returns the text of the losses of one write. */
 const textOf = (losses: readonly UnfencedWrite[], at: number): string => {

@@ -5,6 +5,8 @@ import { LockService } from '../lock.service.js';
 import type { LockMode } from '../core/settings/acquire-options.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 import type { MemorySpace } from '../stores/memory/memory-space.js';
+import { invalidOption } from '../core/settings/option-checks.js';
+import { checkNames, type Names } from '../core/settings/option-names.js';
 import { SILENT, testingRuntime } from './testing-runtime.js';
 import type { ResolvedTestingOptions } from './testing-options.js';
 
@@ -17,6 +19,8 @@ export interface OutsideHoldOptions {
   /** Maximum wait for the key, in ms. Default: the module's `waitMs` (5,000). */
   readonly waitMs?: number;
 }
+
+const HOLD_NAMES: Names<OutsideHoldOptions> = { mode: true, permits: true, waitMs: true };
 
 /** Another process on the store of a test: it has its own owners, and shares no call with the app. */
 export class OutsideProcess {
@@ -43,6 +47,9 @@ export class OutsideProcess {
 
   async hold(key: string, options: OutsideHoldOptions = {}): Promise<Lease> {
     const locks = this.locks('testing.hold');
+    if (typeof options !== 'object' || options === null)
+      invalidOption('The options of testing.hold', 'an object such as { waitMs: 100 }', options);
+    checkNames(options, 'testing.hold', HOLD_NAMES);
     const { permits, ...rest } = options;
     if (permits !== undefined && rest.mode !== undefined) {
       throw new LockConfigurationError(

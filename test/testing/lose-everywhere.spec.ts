@@ -70,6 +70,20 @@ describe('a write in a transaction', () => {
     );
   });
 
+  it('has the line of the app although source maps name the files of packages elsewhere', async () => {
+    const { prepareStackTrace } = Error;
+    Error.prepareStackTrace = (_, sites) => {
+      const files = sites.map((site) => String(site.getFileName()).replace(/^.*node_modules/, '/src'));
+      return ['Error', ...files.map((file) => `    at ${file}`)].join('\n');
+    };
+    try {
+      const report = await setup().lose(unfencedSale);
+      expect(report.unfenced[0]!.at).toMatch(/lose-everywhere\.spec\.ts/);
+    } finally {
+      Error.prepareStackTrace = prepareStackTrace;
+    }
+  });
+
   it('is not reported with fenceTransaction, whether it commits or is refused', async () => {
     const { lose } = setup();
     const quiet = await lose(fencedSale);

@@ -9,6 +9,7 @@ import {
   LockNotAcquiredError,
   LockService,
 } from 'nest-redis-lock';
+import { until } from '../support/async.js';
 
 const closing: { close(): Promise<void> }[] = [];
 afterEach(async () => {
@@ -53,7 +54,8 @@ describe('testing.hold', () => {
     expect(instanceId).not.toBe(locks.instanceId);
     const shown = async () => (await locks.inspect('order:42'))!.holders[0]!;
     expect((await shown()).owner).toMatch(instanceId);
-    await expect.poll(shown).toMatchObject({ process: { appName: 'outside' } });
+    // A process writes its record a second after its first lock.
+    await until(async () => (await shown()).process?.appName === 'outside');
     await outside.release();
     await expect(locks.isLocked('order:42')).resolves.toBe(false);
   });
@@ -111,6 +113,11 @@ describe('testing.hold', () => {
     const both = locks.testing.hold('a', { permits: 2, mode: 'read' });
     await expect(both).rejects.toThrow('both mode and permits');
     await expect(locks.testing.hold('a', { wait: 1 } as never)).rejects.toThrow('Did you mean waitMs?');
+    const misspelt = locks.testing.hold('a', { permits: 1, wait: 1 } as never);
+    await expect(misspelt).rejects.toThrow('wait is no option of testing.hold');
+    await expect(locks.testing.hold('a', null as never)).rejects.toThrow(
+      'The options of testing.hold must be',
+    );
     await expect(locks.testing.hold('', {})).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });
   });
 
