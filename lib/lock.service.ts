@@ -324,7 +324,7 @@ class LockService {
   checkSection(method: 'withLock' | '@Limited', options: AnyCallOptions): void {
     const { defaults, manager } = this;
     const defaultsOfKind = method === 'withLock' ? defaults.withLock : defaults.permits;
-    manager.checkCall(callOf(options, defaultsOfKind, method, manager.settings));
+    manager.checkOptions(callOf(options, defaultsOfKind, method, manager.settings));
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */

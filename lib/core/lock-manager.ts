@@ -18,7 +18,7 @@ import type { LeasePart } from './lease/lease-part.js';
 import { isTaken, withAdvice, withLabel, withStackFromHere } from './errors/lock.errors.js';
 import type { LockEventListener, LockEvents, LockLogger } from './lock-events.js';
 import type { KeyOfCall } from './settings/acquire-options.js';
-import { defaultCall, type LockCall } from './settings/lock-call.js';
+import type { LockCall } from './settings/lock-call.js';
 import type { LockSettings } from './settings/lock-settings.js';
 import type { LockStore } from './seam/lock-store.js';
 import { CountDownLatch } from './objects/count-down-latch.js';
@@ -57,7 +57,7 @@ export class LockManager implements LeaseHost {
     service = '',
   ) {
     this.core = new CoreContext(store, settings, runtime, logger, group, service);
-    this.checkCall(defaultCall(settings));
+    this.core.requests.checkKind('exclusive');
     this.releasing = new Releasing(this.core);
     this.acquisition = new Acquisition(this, this.core, this.releasing);
     this.objects = new ObjectContext(this.core, this.inFlight);
@@ -81,8 +81,8 @@ export class LockManager implements LeaseHost {
     return this.runtime.newId();
   }
 
-  /** Throws `LockConfigurationError` when the store cannot do what a call wants. */
-  readonly checkCall = (call: LockCall): void => this.core.requests.checkCall(call);
+  /** Throws `LockConfigurationError` when the store cannot do what the options of a call say. */
+  readonly checkOptions = (call: LockCall): void => this.core.requests.checkOptions(call);
 
   /** Returns a key as logs, errors and events show it. */
   readonly shown: ShowKey = (key) => this.core.shown(key);

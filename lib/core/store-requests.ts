@@ -42,8 +42,13 @@ export class StoreRequests {
   }
 
   /** Throws `LockConfigurationError` when the store cannot do what a call wants. */
-  checkCall({ kind, holdAtLeastMs, oncePerMs }: LockCall): void {
-    this.kind(kind);
+  checkCall(call: LockCall): void {
+    this.kind(call.kind);
+    this.checkOptions(call);
+  }
+
+  /** Throws `LockConfigurationError` when the store cannot do what the options of a call say, whatever its kind. */
+  checkOptions({ holdAtLeastMs, oncePerMs }: LockCall): void {
     const keeps = holdAtLeastMs > 0 || oncePerMs !== undefined;
     if (keeps && this.store.lease.type === 'session') {
       throw new LockConfigurationError(

@@ -49,12 +49,15 @@ describe('an exclusive lock and a permit of one key', () => {
 it('a server that ends connections with their transactions keeps those of the store open', async () => {
   await lab.query("SET GLOBAL completion_type = 'RELEASE'");
   try {
+    // A service of an earlier test may still close its own.
+    const others = await lab.connections();
     const { locks } = lab.open({}, { lanes: 1 });
     const permits = locks.permits(newKey(), { permits: 1 });
     await permits.withPermit(() => undefined);
-    const before = await lab.connections();
+    const own = (await lab.connections()).filter((one) => !others.includes(one));
+    expect(own.length).toBeGreaterThan(0);
     await permits.withPermit(() => undefined);
-    expect(await lab.connections()).toEqual(expect.arrayContaining([...before]));
+    expect(await lab.connections()).toEqual(expect.arrayContaining(own));
   } finally {
     await lab.query('SET GLOBAL completion_type = DEFAULT');
   }

@@ -26,7 +26,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
         in: 'QUEUE_KEEP',
         find: "whole(redis.call('pttl', hold)) end return 'gone'",
         replace:
-          "ticket = redis.call('hincrby', queue, 'last', 1) redis.call('hset', queue, ticket, entry_text(now + span, span, '10000', '1', not_subscribed, me), '@' .. me, ticket)",
+          "whole(redis.call('pttl', hold)) end ticket = redis.call('hincrby', queue, 'last', 1) redis.call('hset', queue, ticket, entry_text(now + span, span, '10000', '1', not_subscribed, me), '@' .. me, ticket)",
       },
     ],
     onRedis: {

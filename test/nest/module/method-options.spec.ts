@@ -51,3 +51,13 @@ describe('an app does not start when a method has', () => {
     expect(app.get(LockService).usage.leases).toBe(0);
   });
 });
+
+describe('an app', () => {
+  it('starts with a method for a kind of lock that its store lacks: only its calls fail', async () => {
+    const store = Object.assign(new MemoryStore(), { name: 'Plain' });
+    const { exclusive } = store.kinds;
+    Object.assign(store, { kinds: { exclusive } });
+    const app = await start({ mode: 'fair' }, store);
+    expect(app.get(LockService).usage.leases).toBe(0);
+  });
+});
