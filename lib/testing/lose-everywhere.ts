@@ -26,7 +26,7 @@ export interface LoseEverywhereOptions {
    */
   readonly writes?: readonly WritingMethods[];
   /**
-   * What the next holder does while the section has lost its lock, with the later lease. It runs only at steps outside of a
+   * Work of the next holder while the section has lost its lock, with the later lease. It runs only at steps outside of a
    * transaction, and its own calls are not watched. Default: it only acquires and releases the lock.
    */
   readonly meanwhile?: (lease: Lease) => unknown;

@@ -1,5 +1,5 @@
 /**
- * What another program's value at the name of a lock means. `taken`: it is a lock of another library, which keeps callers
+ * Meaning of another program's value at the name of a lock. `taken`: it is a lock of another library, which keeps callers
  * out. `error`: it is a mistake.
  */
 export type ForeignHold = 'error' | 'taken';

@@ -52,7 +52,7 @@ export interface RedisStoreOptions {
    */
   readonly shardedPubSub?: boolean | undefined;
   /**
-   * What a string at the name of a lock means. Other lock libraries keep a string there while they hold the lock.
+   * Meaning of a string at the name of a lock. Other lock libraries keep a string there while they hold the lock.
    * `'taken'`: the lock is held until the string has gone. `'error'`: a `LockStoreError`. Not for permits. Default:
    * `'error'`.
    */
