@@ -1,12 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection, type Connection } from 'mysql2/promise';
 import { freePort } from '../free-port.js';
 import { runPart } from '../part-process.js';
+import { ServerFolder } from '../server-folder.js';
 
 /** Statements that make the system's own tables, in the order of MariaDB; from 11 on the names begin with its own. */
 const SYSTEM_TABLES = [
@@ -24,30 +24,26 @@ await runPart(async () => {
   const shares = ['mariadb', 'mysql'].map((name) => join(base, 'share', name));
   const share = shares.find((folder) => existsSync(join(folder, 'charsets')));
   if (!share) throw new Error(`The files that ${program} needs are in none of ${shares.join(', ')}`);
-  const directory = mkdtempSync(join(tmpdir(), 'flash-sale-mysql-'));
-  const socket = join(directory, 'socket');
+  const folder = new ServerFolder('mysql');
+  const socket = join(folder.path, 'socket');
   const port = await freePort();
-  let server: ChildProcess | undefined;
-  process.once('SIGTERM', () => process.exit());
-  process.once('exit', () => {
-    server?.kill('SIGKILL');
-    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
-  });
 
   let log = '';
   const launch = (...args: readonly string[]): ChildProcess => {
-    const paths = [`--basedir=${base}`, `--datadir=${join(directory, 'data')}`, `--tmpdir=${directory}`];
+    const paths = [`--basedir=${base}`, `--datadir=${join(folder.path, 'data')}`, `--tmpdir=${folder.path}`];
     const texts = [`--lc-messages-dir=${share}`, `--character-sets-dir=${join(share, 'charsets')}`];
     const user = process.getuid?.() === 0 ? ['--user=root'] : [];
-    server = spawn(program, ['--no-defaults', ...paths, ...texts, ...user, ...args], {
-      stdio: ['pipe', 'ignore', 'pipe'],
-    });
-    server.stderr!.on('data', (text: Buffer) => (log += text.toString()));
+    const server = folder.runs(
+      spawn(program, ['--no-defaults', ...paths, ...texts, ...user, ...args], {
+        stdio: ['pipe', 'ignore', 'pipe'],
+      }),
+    );
+    server.stderr.on('data', (text: Buffer) => (log += text.toString()));
     return server;
   };
   const ended = (): Error => new Error(`${program} ended: ${log.trim().split('\n').at(-1)}`);
 
-  mkdirSync(join(directory, 'data'));
+  mkdirSync(join(folder.path, 'data'));
   const bootstrap = launch('--bootstrap', '--innodb-log-file-size=16M');
   const files = readdirSync(share);
   const tables = SYSTEM_TABLES.map((name) => {

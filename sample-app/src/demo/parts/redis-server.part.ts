@@ -1,27 +1,19 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { freePort } from '../free-port.js';
 import { runPart } from '../part-process.js';
+import { ServerFolder } from '../server-folder.js';
 
-/**
- * Runs a `redis-server` or `valkey-server` (the first argument is its path), and ends it with the demo: the server
- * itself does not know the process that started it.
- */
+/** Runs a `redis-server` or `valkey-server` (the first argument is its path), and ends it with the demo. */
 await runPart(async () => {
   const [program = 'redis-server'] = process.argv.slice(2);
-  const directory = mkdtempSync(join(tmpdir(), 'flash-sale-redis-'));
+  const folder = new ServerFolder('redis');
   const port = await freePort();
-  const settings = ['--bind', '127.0.0.1', '--port', String(port), '--dir', directory];
-  const server = spawn(program, [...settings, '--save', '', '--appendonly', 'no'], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  process.once('SIGTERM', () => process.exit());
-  process.once('exit', () => {
-    server.kill('SIGKILL');
-    rmSync(directory, { recursive: true, force: true });
-  });
+  const settings = ['--bind', '127.0.0.1', '--port', String(port), '--dir', folder.path];
+  const server = folder.runs(
+    spawn(program, [...settings, '--save', '', '--appendonly', 'no'], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    }),
+  );
 
   let log = '';
   await new Promise<void>((resolve, reject) => {

@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../free-port.js';
 import { runPart } from '../part-process.js';
+import { ServerFolder } from '../server-folder.js';
 
 /** A session ends up to a tick late. Servers in production have 2,000, and grant no session of two seconds. */
 const TICK_MS = 200;
@@ -26,15 +26,15 @@ const serves = async (port: number): Promise<boolean> => {
  */
 await runPart(async () => {
   const [java = 'java', classPath = ''] = process.argv.slice(2);
-  const directory = mkdtempSync(join(tmpdir(), 'flash-sale-zookeeper-'));
-  const data = join(directory, 'data');
+  const folder = new ServerFolder('zookeeper');
+  const data = join(folder.path, 'data');
   const port = await freePort();
   const settings = {
     ...{ dataDir: data, tickTime: TICK_MS, clientPort: port, clientPortAddress: HOST },
     // In KB: a file of the log takes it at once.
     ...{ 'admin.enableServer': false, '4lw.commands.whitelist': 'srvr', preAllocSize: 1_024 },
   };
-  const configuration = join(directory, 'zoo.cfg');
+  const configuration = join(folder.path, 'zoo.cfg');
   mkdirSync(data);
   writeFileSync(
     configuration,
@@ -43,16 +43,13 @@ await runPart(async () => {
       .join(''),
   );
   const machine = ['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:-UsePerfData'];
-  const properties = [`-Djava.io.tmpdir=${directory}`, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
+  const properties = [`-Djava.io.tmpdir=${folder.path}`, '-Dorg.slf4j.simpleLogger.defaultLogLevel=warn'];
   const main = 'org.apache.zookeeper.server.quorum.QuorumPeerMain';
-  const server = spawn(java, [...machine, ...properties, '-cp', classPath, main, configuration], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  process.once('SIGTERM', () => process.exit());
-  process.once('exit', () => {
-    server.kill('SIGKILL');
-    rmSync(directory, { recursive: true, force: true, maxRetries: 3 });
-  });
+  const server = folder.runs(
+    spawn(java, [...machine, ...properties, '-cp', classPath, main, configuration], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    }),
+  );
 
   let log = '';
   server.stderr.on('data', (output: Buffer) => (log += output.toString()));
