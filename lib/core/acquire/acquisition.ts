@@ -260,8 +260,8 @@ export class Acquisition implements HoldTerms {
    */
   private async ifStoreReplies(hold: Hold, wait: Wait): Promise<void> {
     const { requests, runtime, shown } = this.core;
-    hold.holdersRequest('sent', runtime.now(), 1);
-    const over = (): void => hold.holdersRequest('over', runtime.now(), 1);
+    hold.inStore.holdersRequest('sent', runtime.now(), 1);
+    const over = (): void => hold.inStore.holdersRequest('over', runtime.now(), 1);
     try {
       const [reply] = await requests.extendMany([{ ...hold.claim, leaseMs: 1, tokens: 0 }]).finally(over);
       if (reply?.status === 'failed') throw reply.cause;

@@ -232,7 +232,7 @@ class Contention {
       else queue.granted(this.isContender, shares ? hold : undefined);
       return hold;
     }
-    core.undo.begin({ claim, until: hold.mayLastUntil });
+    core.undo.begin({ claim, until: hold.inStore.mayLastUntil });
     if (over) throw over;
     if (forced) return 'force-unlocked';
     return isGone ? 'refused' : 'expired';

@@ -47,7 +47,7 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   if (isFirst) become(core, hold);
   const sentAt = runtime.now();
   const requestedMs = hold.watchdogMs ?? NO_LONGER_MS;
-  hold.holdersRequest('sent', sentAt, requestedMs);
+  hold.inStore.holdersRequest('sent', sentAt, requestedMs);
   const claim = { ...hold.claim, leaseMs: requestedMs, tokens: 0 };
   const sent = requests.request(hold.key, 'downgrading', () => requests.downgrade(claim));
   // The next writer of this process sends its request behind this one.
@@ -56,7 +56,7 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   try {
     reply = await sent;
   } finally {
-    hold.holdersRequest('over', runtime.now(), requestedMs);
+    hold.inStore.holdersRequest('over', runtime.now(), requestedMs);
   }
   const now = runtime.now();
   const over = hold.overBy(now);
@@ -65,7 +65,7 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
   if (reply.status === 'failed')
     throw storeError(core.shown(hold.key), reply.cause, 'downgrading', now - sentAt);
   if (reply.status === 'lost') return hold.lose('refused');
-  hold.renew(sentAt, requestedMs, reply.validForMs, now);
+  hold.inStore.renew(sentAt, requestedMs, reply.validForMs, now);
   keeper.schedule(hold);
 };
 

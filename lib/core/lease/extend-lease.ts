@@ -50,7 +50,7 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
   const { keeper, requests, runtime } = core;
   const holds = lease.parts.map(({ hold }) => hold);
   const sentAt = runtime.now();
-  for (const hold of holds) hold.holdersRequest('sent', sentAt, ms);
+  for (const hold of holds) hold.inStore.holdersRequest('sent', sentAt, ms);
   let replies: readonly ExtendReply[];
   try {
     const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, tokens: 0 }));
@@ -58,7 +58,7 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
   } catch (error) {
     throw withLabel(error, lease.parts[0]!.label);
   } finally {
-    for (const hold of holds) hold.holdersRequest('over', runtime.now(), ms);
+    for (const hold of holds) hold.inStore.holdersRequest('over', runtime.now(), ms);
   }
   let failure: Error | undefined;
   holds.forEach((hold, i) => {
@@ -75,7 +75,7 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
       const error = storeError(core.shown(hold.key), reply.cause, doing, now - sentAt);
       failure ??= withLabel(error, lease.parts[i]!.label);
     } else {
-      hold.renew(sentAt, ms, reply.validForMs, now);
+      hold.inStore.renew(sentAt, ms, reply.validForMs, now);
       keeper.schedule(hold);
     }
   });

@@ -10,7 +10,7 @@ export const forceUnlock = async (core: CoreContext, key: string): Promise<boole
   forced();
   for (const hold of keeper.all) {
     // A hold with a later request was acquired after the unlock, even if both replies are here.
-    if (hold.claim.finalKey === finalKey && hold.confirmedFrom <= sentAt) hold.lose('force-unlocked');
+    if (hold.claim.finalKey === finalKey && hold.inStore.confirmedFrom <= sentAt) hold.lose('force-unlocked');
   }
   return ended;
 };

@@ -3,6 +3,7 @@ import type { LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Session } from '../seam/lease-model.js';
 import { ReportedLeases } from './reported-leases.js';
+import { TimeInStore, type GrantedTime } from './time-in-store.js';
 
 export type HoldState = 'held' | 'lost' | 'released';
 
@@ -41,14 +42,8 @@ export interface HoldCaller {
 }
 
 /** Terms of the store's grant. */
-export interface Granted {
+export interface Granted extends GrantedTime {
   readonly token: number | undefined;
-  readonly grantedAt: number;
-  /** When the request was sent that got the reply. */
-  readonly sentAt: number;
-  readonly validForMs: number;
-  /** Set for a hold that ends with a session. */
-  readonly session?: Session | undefined;
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost?: AbortSignal | undefined;
   readonly grantedBy?: readonly string[] | undefined;
@@ -57,8 +52,9 @@ export interface Granted {
 
 /**
  * One owner's hold in the store, as far as this process knows, for one lease. After that lease the owner's hold can be
- * handed off to another lease, with a successor of this object. Its state is changed in this file only. Successors
- * share the rest of the hand-off batch, which `handedOffFrom` changes.
+ * handed off to another lease, with a successor of this object. Its state is changed in this file only; until when
+ * the store has it is in {@link TimeInStore}. Successors share the rest of the hand-off batch, which `handedOffFrom`
+ * changes.
  */
 export class Hold {
   private current: HoldState = 'held';
@@ -67,15 +63,7 @@ export class Hold {
   private claimed: Claim;
   private storeOwner: string;
   private fencingToken: number | undefined;
-  private confirmedAt: number;
-  /** Without the session: then the end of a fixed lease only. */
-  private certainUntil: number;
-  private lastUntil: number;
-  /** Lease that the store granted, in ms; a renewal may have extended it. */
-  private firstLeaseMs: number;
   private keptUntil = 0;
-  private isRenewing = false;
-  private requests = 0;
   private lengthened = false;
   /** Extensions that leases requested: for each part, until when. */
   private demands: Map<object, number> | undefined;
@@ -84,8 +72,6 @@ export class Hold {
   private leaseCount = 1;
   readonly reported = new ReportedLeases();
   private joinableUntil = -Infinity;
-  private retry = Infinity;
-  private look = Infinity;
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
   /** Key as the caller wrote it. */
@@ -101,32 +87,27 @@ export class Hold {
   /** Signal that aborts when the store itself detects that the hold is gone. */
   readonly lost: AbortSignal | undefined;
   readonly grantedBy: readonly string[] | undefined;
-  /** The session that the hold ends with; undefined for a hold with a time to live of its own. */
-  readonly session: Session | undefined;
+  readonly inStore: TimeInStore;
 
   constructor(
     caller: HoldCaller,
     private currentEndListener: HoldEndListener,
     claim: Claim,
     watchdogMs: number | undefined,
-    { token, grantedAt, sentAt, validForMs, session, lost, grantedBy, owner = claim.owner }: Granted,
+    granted: Granted,
   ) {
     this.key = caller.key;
     this.grantedTo = caller.label;
     this.claimed = claim;
     this.takenAs = claim.kind;
     this.watchdog = watchdogMs;
-    this.fencingToken = token;
-    this.grantedAt = grantedAt;
-    this.lost = lost;
-    this.grantedBy = grantedBy;
-    this.storeOwner = owner;
-    this.confirmedAt = sentAt;
-    this.session = session;
-    this.certainUntil = sentAt + this.lengthOf(validForMs);
-    this.ownUntil = this.certainUntil;
-    this.lastUntil = session ? Infinity : grantedAt + validForMs;
-    this.firstLeaseMs = validForMs;
+    this.fencingToken = granted.token;
+    this.grantedAt = granted.grantedAt;
+    this.lost = granted.lost;
+    this.grantedBy = granted.grantedBy;
+    this.storeOwner = granted.owner ?? claim.owner;
+    this.inStore = new TimeInStore(granted, this.countsForMs(granted));
+    this.ownUntil = this.inStore.leaseUntil;
   }
 
   get endListener(): HoldEndListener {
@@ -164,30 +145,20 @@ export class Hold {
     return this.session ? undefined : this.watchdog;
   }
 
-  /** When the newest confirmed request was sent; older confirmations are ignored. */
-  get confirmedFrom(): number {
-    return this.confirmedAt;
-  }
-
-  /** Until when the store certainly has the hold, on the runtime's clock. */
-  private get leaseUntil(): number {
-    return this.session ? Math.min(this.certainUntil, this.session.validUntil) : this.certainUntil;
+  /** The session that the hold ends with; undefined for a hold with a time to live of its own. */
+  get session(): Session | undefined {
+    return this.inStore.session;
   }
 
   /** Until when its holder may rely on it, on the runtime's clock. */
   get validUntil(): number {
-    return Math.min(this.leaseUntil, this.limitAt);
+    return Math.min(this.inStore.validUntil, this.limitAt);
   }
 
   /** Returns the reason of the loss if its time is over; undefined while it is valid. */
   overBy(now: number): 'expired' | 'overdue' | undefined {
-    if (now >= this.leaseUntil) return 'expired';
+    if (now >= this.inStore.validUntil) return 'expired';
     return now >= this.limitAt ? 'overdue' : undefined;
-  }
-
-  /** Until when the store may keep it at most: requests with an unknown outcome may have been executed. */
-  get mayLastUntil(): number {
-    return this.lastUntil;
   }
 
   /** Until when it stays in the store, however early the work ends. */
@@ -200,39 +171,15 @@ export class Hold {
     return this.ownBatch;
   }
 
-  get renewing(): boolean {
-    return this.isRenewing;
-  }
-
-  /**
-   * Time of the next request about this hold outside the watchdog's rounds; `Infinity` if the rounds suffice. There are
-   * three reasons: the retry of a failed renewal, a requested check, and a granted time of less than 90 % of the lease.
-   * In the last case the renewal is at a third of the granted time. Otherwise holds with one lease length share their
-   * rounds.
-   */
+  /** Time of the next request about this hold outside the watchdog's rounds; `Infinity` if the rounds suffice. */
   get requestAgainAt(): number {
-    const again = Math.min(this.retry, this.look);
-    const { validForMs, renewedLeaseMs } = this;
-    if (this.retry !== Infinity || renewedLeaseMs === undefined) return again;
-    const third =
-      validForMs < 0.9 * renewedLeaseMs ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
-    return Math.min(again, third);
+    return this.inStore.requestAgainAt(this.renewedLeaseMs);
   }
 
-  /** Requests a check at `at`, because the hold may have ended. Until then it counts as held. */
-  requestAgain(at: number): void {
-    this.look = Math.min(this.look, at);
-  }
-
-  /** Returns how long a confirmation counts, in ms. In a session only a fixed lease ends by itself. */
-  private lengthOf(validForMs: number): number {
-    if (!this.session) return validForMs;
+  /** Returns how long a grant counts, in ms. In a session only a fixed lease ends by itself. */
+  private countsForMs({ session, validForMs }: Granted): number {
+    if (!session) return validForMs;
     return this.watchdog === undefined ? this.claimed.leaseMs : Infinity;
-  }
-
-  /** How long the hold was valid at the last confirmation, in ms from when that request was sent. */
-  get validForMs(): number {
-    return this.certainUntil - this.confirmedAt;
   }
 
   /** Sets the callback for a loss, now that the hold has a holder. */
@@ -271,51 +218,6 @@ export class Hold {
     return this.leaseCount > 0;
   }
 
-  /** Applies the store's confirmation of the hold; ignores the reply to an older request. */
-  confirm(sentAt: number, validForMs: number): void {
-    if (sentAt < this.confirmedAt) return;
-    this.confirmedAt = sentAt;
-    this.certainUntil = sentAt + this.lengthOf(validForMs);
-  }
-
-  /**
-   * Applies the reply to a renewal to `requestedMs`. The reply counts from before the request, which may have been in
-   * progress for long. A renewal never shortens, so what was known before stays true, unless the reply certainly says
-   * less. More time than was ever requested means that the server's clock stepped back; it is ignored, since the clock
-   * may be corrected.
-   */
-  renew(sentAt: number, requestedMs: number, leftMs: number, repliedAt: number): void {
-    // Of the end of a fixed lease in a session the store knows nothing.
-    if (this.session) return void (this.certainUntil = Math.max(this.certainUntil, sentAt + requestedMs));
-    const less = repliedAt + leftMs < this.certainUntil;
-    this.confirm(sentAt, less ? leftMs : Math.max(Math.min(leftMs, requestedMs), this.certainUntil - sentAt));
-  }
-
-  /** A renewal to `requestedMs` has been sent. */
-  renewalSent(sentAt: number, requestedMs: number): void {
-    this.isRenewing = true;
-    this.retry = Infinity;
-    this.look = Infinity;
-    this.mayLast(sentAt + requestedMs);
-  }
-
-  /** The renewal has got its reply, or failed. */
-  renewalOver(at: number, requestedMs: number): void {
-    this.isRenewing = false;
-    this.mayLast(at + requestedMs);
-  }
-
-  /** Schedules the retry of a failed renewal; `Infinity`: it did not fail. */
-  retryRenewal(at: number): void {
-    this.retry = at;
-  }
-
-  /** A request of its holder to extend it to `requestedMs` has been sent, or has ended. */
-  holdersRequest(which: 'sent' | 'over', at: number, requestedMs: number): void {
-    this.requests += which === 'sent' ? 1 : -1;
-    this.mayLast(at + requestedMs);
-  }
-
   /** Records that the part's lease requests more than the lease length. No other lease may inherit that. */
   lengthenedBy(part: object, until: number): void {
     this.lengthened = true;
@@ -337,26 +239,7 @@ export class Hold {
     if (this.session && watchdog !== undefined) return undefined;
     const own = watchdog === undefined && ownUntil > now ? ownUntil : now + (watchdog ?? claimed.leaseMs);
     const until = Math.max(own, this.keptUntil, ...(this.demands?.values() ?? []));
-    return this.lastUntil > until ? Math.ceil(until - now) : undefined;
-  }
-
-  /**
-   * A request to shorten it to `keepForMs` has been sent. Replies to earlier requests are within that time, so they
-   * still count.
-   */
-  cut(sentAt: number, keepForMs: number): void {
-    this.requests += 1;
-    this.certainUntil = Math.min(this.certainUntil, sentAt + keepForMs);
-  }
-
-  /**
-   * The request to shorten it has ended.
-   *
-   * @param until when the hold ends in the store at the latest; undefined: the request failed
-   */
-  cutOver(until: number | undefined): void {
-    this.requests -= 1;
-    this.lastUntil = until ?? this.lastUntil;
+    return this.inStore.mayLastUntil > until ? Math.ceil(until - now) : undefined;
   }
 
   /** Makes its lease a fixed one, because a renewal would extend it again. */
@@ -365,13 +248,13 @@ export class Hold {
   }
 
   /** Applies a reacquisition: the store set the claim's lease again, and returned a new token. */
-  reacquired(claim: Claim, { token, sentAt, validForMs, grantedAt, owner = claim.owner }: Granted): void {
+  reacquired(claim: Claim, granted: Granted): void {
     this.claimed = claim;
-    this.storeOwner = owner;
-    this.fencingToken = token;
-    this.confirm(sentAt, validForMs);
-    this.ownUntil = this.certainUntil;
-    this.mayLast(grantedAt + validForMs);
+    this.storeOwner = granted.owner ?? claim.owner;
+    this.fencingToken = granted.token;
+    this.inStore.confirm(granted.sentAt, this.countsForMs(granted));
+    this.ownUntil = this.inStore.leaseUntil;
+    this.inStore.mayLast(granted.grantedAt + granted.validForMs);
   }
 
   /**
@@ -395,36 +278,18 @@ export class Hold {
     this.keptUntil = Math.max(this.keptUntil, until);
   }
 
-  /** Raises the latest time at which the store may still have it. */
-  private mayLast(until: number): void {
-    this.lastUntil = Math.max(this.lastUntil, until);
-  }
-
-  /**
-   * Returns true when the store certainly has it as it was acquired, and for long enough. No request about it is in
-   * progress or uncertain, and its holder has not extended it. At least two thirds of its lease are left, or of the
-   * granted one if that was shorter.
-   */
+  /** Returns true when the store certainly has it as it was acquired, for long enough, and its holder has not extended it. */
   isSound(now: number): boolean {
-    const certain =
-      this.current === 'held' &&
-      !this.isRenewing &&
-      !this.lengthened &&
-      this.requests === 0 &&
-      this.retry === Infinity;
-    if (this.session) return certain && now < this.leaseUntil;
-    return certain && this.certainUntil - now >= (2 / 3) * Math.min(this.claimed.leaseMs, this.firstLeaseMs);
+    return this.current === 'held' && !this.lengthened && this.inStore.isSound(now, this.claimed.leaseMs);
   }
 
   /** Returns the same hold for the next lease: with its own token and label, and without limit and listeners. */
   successor(token: number | undefined, grantedAt: number, { label }: HoldCaller): Hold {
-    const { key, endListener, claimed, watchdog, confirmedAt, validForMs, session, lost, grantedBy, owner } =
-      this;
-    const granted = { token, grantedAt, sentAt: confirmedAt, validForMs, session, lost, grantedBy, owner };
+    const { key, endListener, claimed, watchdog, session, lost, grantedBy, owner, inStore } = this;
+    const { confirmedFrom: sentAt, validForMs } = inStore;
+    const granted = { token, grantedAt, sentAt, validForMs, session, lost, grantedBy, owner };
     const next = new Hold({ key, label }, endListener, claimed, watchdog, granted);
-    next.lastUntil = this.lastUntil;
-    next.firstLeaseMs = this.firstLeaseMs;
-    next.look = this.look;
+    next.inStore.continues(inStore);
     next.ownBatch = this.ownBatch;
     return next;
   }

@@ -100,8 +100,8 @@ export class LeaseKeeper {
     const ofKey = this.all.filter(({ claim }) => finalKey === undefined || claim.finalKey === finalKey);
     for (const hold of ofKey) this.checkExpiry(hold);
     const meant = ofKey.filter(({ state }) => state === 'held');
-    for (const hold of meant) if (hold.renewing) this.mayHaveEnded.add(hold);
-    this.renewAll(meant.filter(({ renewing }) => !renewing));
+    for (const hold of meant) if (hold.inStore.renewing) this.mayHaveEnded.add(hold);
+    this.renewAll(meant.filter(({ inStore }) => !inStore.renewing));
   }
 
   /**
@@ -110,7 +110,7 @@ export class LeaseKeeper {
    * there.
    */
   lookAtHold(hold: Hold): void {
-    hold.requestAgain(Math.max(this.runtime.now(), hold.batch?.until ?? 0));
+    hold.inStore.requestAgain(Math.max(this.runtime.now(), hold.batch?.until ?? 0));
     this.schedule(hold);
   }
 
@@ -172,7 +172,7 @@ export class LeaseKeeper {
       const { renewedLeaseMs, requestAgainAt } = hold;
       if (renewedLeaseMs !== undefined) watched.add(renewedLeaseMs);
       const isRound = renewedLeaseMs !== undefined && now >= (this.rounds.get(renewedLeaseMs) ?? now);
-      if (!hold.renewing && (isRound || now >= requestAgainAt)) due.push(hold);
+      if (!hold.inStore.renewing && (isRound || now >= requestAgainAt)) due.push(hold);
       // A check that is due now is being sent; only later ones need the timer.
       nextAt = Math.min(nextAt, hold.validUntil, requestAgainAt > now ? requestAgainAt : Infinity);
       nextAt = Math.min(nextAt, this.slowAt(hold));
@@ -196,7 +196,7 @@ export class LeaseKeeper {
   private async renew(holds: readonly Hold[]): Promise<void> {
     const sentAt = this.runtime.now();
     const requested = holds.map(requestedMsOf);
-    holds.forEach((hold, i) => hold.renewalSent(sentAt, requested[i]!));
+    holds.forEach((hold, i) => hold.inStore.renewalSent(sentAt, requested[i]!));
     let replies: readonly (ExtendReply | undefined)[] | undefined;
     let failure: unknown;
     try {
@@ -207,11 +207,13 @@ export class LeaseKeeper {
     }
     const repliedAt = this.runtime.now();
     holds.forEach((hold, i) => {
-      hold.renewalOver(repliedAt, requested[i]!);
+      hold.inStore.renewalOver(repliedAt, requested[i]!);
       this.replied(hold, replies?.[i] ?? { status: 'failed', cause: failure }, sentAt, requested[i]!);
     });
     this.renewAll(
-      holds.filter((hold) => this.mayHaveEnded.delete(hold) && hold.state === 'held' && !hold.renewing),
+      holds.filter(
+        (hold) => this.mayHaveEnded.delete(hold) && hold.state === 'held' && !hold.inStore.renewing,
+      ),
     );
   }
 
@@ -224,15 +226,15 @@ export class LeaseKeeper {
     if (over) return this.lose(hold, over);
     if (reply.status === 'held') {
       // No pause may come between the read of the clock and this line.
-      hold.renew(sentAt, requestedMs, reply.validForMs, now);
-      hold.retryRenewal(Infinity);
+      hold.inStore.renew(sentAt, requestedMs, reply.validForMs, now);
+      hold.inStore.retryRenewal(Infinity);
       this.schedule(hold);
       this.requests.replied();
       return;
     }
     if (reply.cause instanceof StoreFailure) this.requests.failed(reply.cause);
-    const leaseMs = Math.min(hold.watchdogMs ?? hold.claim.leaseMs, hold.validForMs);
-    hold.retryRenewal(now + retryMsOf(leaseMs));
+    const leaseMs = Math.min(hold.watchdogMs ?? hold.claim.leaseMs, hold.inStore.validForMs);
+    hold.inStore.retryRenewal(now + retryMsOf(leaseMs));
     if (hold.requestAgainAt < this.timerDueAt) this.arm(hold.requestAgainAt);
   }
 

@@ -16,7 +16,7 @@ const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') 
 /** Returns a hold that its holder has given up, and that is still in the store. */
 const orphanOf = (hold: Hold): Orphan => ({
   claim: hold.claim,
-  until: hold.mayLastUntil,
+  until: hold.inStore.mayLastUntil,
   keepForMs: (now) => hold.keepForMs(now),
 });
 

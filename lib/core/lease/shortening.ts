@@ -47,27 +47,27 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   const sentAt = runtime.now();
   const keepForMs = hold.wantedMs(sentAt);
   if (keepForMs === undefined) return;
-  hold.cut(sentAt, keepForMs);
+  hold.inStore.cut(sentAt, keepForMs);
   keeper.schedule(hold);
-  if (hold.session) return hold.cutOver(undefined);
+  if (hold.session) return hold.inStore.cutOver(undefined);
   let reply: ReleaseReply | undefined;
   try {
     reply = await requests.release(hold.claim, { keepForMs, continues: true });
     if (typeof reply?.wasHeld !== 'boolean')
       throw new StoreFailure(`the store replied ${formatValue(reply)} to a release`, 'unknown');
   } catch (failure) {
-    hold.cutOver(undefined);
+    hold.inStore.cutOver(undefined);
     requests.failed(failure);
     return tryAgain(core, hold);
   }
   const now = runtime.now();
-  hold.cutOver(now + keepForMs);
+  hold.inStore.cutOver(now + keepForMs);
   requests.replied();
   if (hold.state !== 'held') return;
   const over = hold.overBy(now);
   if (over) hold.lose(over);
   else if (!reply.wasHeld) hold.lose(reply.intruder ? 'entered' : 'refused');
-  else hold.confirm(sentAt, keepForMs);
+  else hold.inStore.confirm(sentAt, keepForMs);
 };
 
 const tryAgain = (core: CoreContext, hold: Hold): void => {

@@ -161,7 +161,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'what a clock that stepped back says believed',
-    edits: [{ in: 'Hold.renew', find: 'Math.min(leftMs, requestedMs)', replace: 'leftMs' }],
+    edits: [{ in: 'TimeInStore.renew', find: 'Math.min(leftMs, requestedMs)', replace: 'leftMs' }],
     simulation: { rules: ['terms'] },
   },
 ];

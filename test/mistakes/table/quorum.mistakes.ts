@@ -66,8 +66,8 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'validity without the time that asking took',
     edits: [
       {
-        in: 'Hold.constructor',
-        find: 'this.certainUntil = sentAt + this.lengthOf(validForMs);',
+        in: 'TimeInStore.constructor',
+        find: 'this.certainUntil = sentAt + countsForMs;',
         replace: 'this.certainUntil = grantedAt + validForMs;',
       },
     ],

@@ -60,7 +60,11 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
   {
     name: 'a grant that came too late for its caller kept',
     edits: [
-      { in: 'Contention.accept', find: 'core.undo.begin({ claim, until: hold.mayLastUntil });', replace: '' },
+      {
+        in: 'Contention.accept',
+        find: 'core.undo.begin({ claim, until: hold.inStore.mayLastUntil });',
+        replace: '',
+      },
     ],
     laboratory: {
       rules: ['leftovers', 'ghosts'],
@@ -84,7 +88,9 @@ export const UNDOING_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'renewals without an answer forgotten when a lost hold is given back',
-    edits: [{ in: 'Hold.mayLast', find: 'this.lastUntil = Math.max(this.lastUntil, until);', replace: '' }],
+    edits: [
+      { in: 'TimeInStore.mayLast', find: 'this.lastUntil = Math.max(this.lastUntil, until);', replace: '' },
+    ],
     simulation: { rules: ['leftovers'] },
   },
 ];

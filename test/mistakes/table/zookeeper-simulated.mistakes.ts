@@ -131,7 +131,7 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
         replace: '!over && !forced',
       },
       {
-        in: 'Hold.leaseUntil',
+        in: 'TimeInStore.validUntil',
         find: 'Math.min(this.certainUntil, this.session.validUntil)',
         replace: 'this.certainUntil',
       },

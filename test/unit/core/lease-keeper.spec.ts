@@ -167,7 +167,7 @@ describe('renewal', () => {
 
   it('leaves a longer time that its holder asked for as it is', async () => {
     const one = kept();
-    one.renew(runtime.now(), 120_000, 120_000, runtime.now());
+    one.inStore.renew(runtime.now(), 120_000, 120_000, runtime.now());
     const until = one.validUntil;
     await runtime.pass(PERIOD_MS);
     await renewal().reply([held(120_000 - PERIOD_MS)]);
@@ -314,7 +314,7 @@ describe('loss', () => {
     const renewedAt = runtime.now();
     await runtime.pass(100);
     // What lease.extend does when its answer overtakes nothing but comes first.
-    one.confirm(runtime.now(), 120_000);
+    one.inStore.confirm(runtime.now(), 120_000);
     await renewal().reply([held()]);
     expect(one.validUntil).toBe(renewedAt + 100 + 120_000);
   });
