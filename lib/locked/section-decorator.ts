@@ -2,27 +2,18 @@ import 'reflect-metadata';
 import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import { defaultCall, resolveCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
-import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
-import { asLabel } from '../core/settings/label.js';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
-import { checkKeys, checkOneKey, elementsOf, fieldsOf, oneKey } from '../key/key-check.js';
-import { compileKey } from '../key/key-template.js';
-import { parameterNames } from '../key/parameter-names.js';
 import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
-import { requestPathOf } from './client-parameters.js';
-import { checkTarget, GRANTS, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
-import { register, requireService, type LockedMethod } from './lock-binding.js';
-import {
-  callOptions,
-  streamRefused,
-  wrapMethod,
-  type LockedMethodSpec,
-  type ResultStyle,
-  type RunSection,
-} from './locked-method.js';
+import { checkTarget, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
+import { keySource, labelOf, type Key } from './key-source.js';
+import { register, requireService } from './lock-binding.js';
+import { lockedGenerator } from './locked-generator.js';
+import { lockedObservable } from './locked-observable.js';
+import { lockedIterable, lockedPromise } from './locked-promise.js';
 import {
   LIMITED_METADATA,
   LOCKED_METADATA,
@@ -30,10 +21,14 @@ import {
   type LockedMetadata,
 } from './locked.metadata.js';
 import type { LimitedOptions, LockedOptions } from './locked.options.js';
-
-type KeyFunction = (...args: unknown[]) => unknown;
-type Key = string | readonly (string | KeyWithMode)[] | KeyFunction;
-type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
+import {
+  callOptions,
+  streamRefused,
+  type AnyMethod,
+  type LockedMethodSpec,
+  type RunSection,
+} from './locked-method.js';
+import { resultStyle, type ResultStyle } from './result-style.js';
 
 type AnyOptions = LockedOptions & LimitedOptions;
 type AnyMetadata = LockedMetadata | LimitedMetadata;
@@ -116,6 +111,13 @@ export const sectionDecorator =
     };
   };
 
+/** Wraps a method so that it runs inside its lock, or not at all. */
+const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMethod => {
+  if (style === 'observable') return lockedObservable(spec);
+  if (style === 'generator') return lockedGenerator(spec);
+  return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
+};
+
 /** Adds the method to the error of a check. */
 const named = <T>(where: string, check: () => T): T => {
   try {
@@ -176,101 +178,6 @@ const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): 
         `lock or permit of one key is never meant: leave one out, or give it another key.`,
     );
   }
-};
-
-/** Return types that certainly are no promise. */
-const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];
-
-const resultStyle = (
-  decorator: DecoratorName,
-  target: object,
-  property: PropertyKey,
-  original: AnyMethod,
-  where: string,
-): ResultStyle => {
-  const kind = Object.prototype.toString.call(original);
-  if (kind === '[object AsyncGeneratorFunction]') return 'generator';
-  if (kind === '[object AsyncFunction]') return 'promise';
-  const declared = Reflect.getMetadata('design:returntype', target, property as string) as
-    { name?: string } | undefined;
-  if (declared?.name === 'Observable') return 'observable';
-  if (SYNCHRONOUS.includes(declared) || kind === '[object GeneratorFunction]') {
-    throw new LockConfigurationError(
-      `${where}: a ${decorator} method must return a Promise, an Observable or an AsyncIterable, because taking a ` +
-        `${GRANTS[decorator]} takes time. Make it async.`,
-    );
-  }
-  if (declared?.name === 'Promise') return 'promise';
-  return declared ? 'iterable' : 'unknown';
-};
-
-type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
-
-const keySource = (
-  { name, severalKeys }: SectionDecorator,
-  key: Key | undefined,
-  owner: object,
-  property: string | symbol,
-  original: AnyMethod,
-  where: string,
-): KeySource => {
-  const withoutContext = (keysOf: LockedMethodSpec['keysOf']): KeySource => ({
-    keysOf,
-    contextPlaceholders: [],
-  });
-  if (typeof key === 'function') {
-    return withoutContext(
-      severalKeys
-        ? (_locks, args) => checkKeys(key(...args), where)
-        : (_locks, args) => [checkOneKey(key(...args), `${where}: ${name}`)],
-    );
-  }
-  if (!severalKeys && isArray(key)) {
-    throw new LockKeyError(`${where}: ${oneKey(name)}`);
-  }
-  if (key === undefined) {
-    if ((owner as { name: string }).name === '') {
-      throw new LockConfigurationError(
-        `${where}: without a key the class needs a name. Name the class or give a key.`,
-      );
-    }
-    return withoutContext(() => [where]);
-  }
-  const { templates, modes } = templatesOf(key, where);
-  const compiled = compileKey(templates, {
-    className: (owner as { name: string }).name,
-    methodName: property,
-    parameters: parameterNames(owner, property, original),
-  });
-  const render = (locks: LockService, args: unknown[], self: unknown): string[] =>
-    compiled.render(
-      args,
-      (name) => (name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name)),
-      (index) => requestPathOf(self, property, index),
-    );
-  const { contextPlaceholders } = compiled;
-  if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };
-  const keysOf: LockedMethodSpec['keysOf'] = (locks, args, self) =>
-    render(locks, args, self).map((rendered, i) => {
-      const mode = modes[i];
-      return mode ? { key: rendered, mode } : rendered;
-    });
-  return { keysOf, contextPlaceholders };
-};
-
-/** Returns the default label: the templates of the key, else `Class.method`. */
-const labelOf = (key: Key | undefined, where: string): string => {
-  if (key === undefined || typeof key === 'function') return asLabel(where);
-  return asLabel([templatesOf(key, where).templates].flat().join(', '));
-};
-
-/** Returns the templates of a key, and the modes of list entries. Anything else is passed to the compiler as it is. */
-const templatesOf = (key: string | readonly (string | KeyWithMode)[], where: string) => {
-  const list = elementsOf(key);
-  if (!list) return { templates: key as string, modes: [] };
-  const fields = list.map((one) => fieldsOf(one, where));
-  const templates = list.map((one, i) => (fields[i] ? fields[i].key : one) as string);
-  return { templates, modes: fields.map((one) => one?.mode) };
 };
 
 /**

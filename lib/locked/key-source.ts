@@ -1,0 +1,88 @@
+import type { KeyWithMode } from '../core/settings/acquire-options.js';
+import { isArray } from '../core/errors/describe.js';
+import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
+import { asLabel } from '../core/settings/label.js';
+import { checkKeys, checkOneKey, elementsOf, fieldsOf, oneKey } from '../key/key-check.js';
+import { compileKey } from '../key/key-template.js';
+import { parameterNames } from '../key/parameter-names.js';
+import type { LockService } from '../lock.service.js';
+import { requestContext } from '../transport/request-context.js';
+import type { DecoratorName } from './check-use.js';
+import { requestPathOf } from './client-parameters.js';
+import type { LockedMethod } from './lock-binding.js';
+import type { AnyMethod, LockedMethodSpec } from './locked-method.js';
+
+type KeyFunction = (...args: unknown[]) => unknown;
+
+/** Key as a decorator gets it. */
+export type Key = string | readonly (string | KeyWithMode)[] | KeyFunction;
+
+type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
+
+/** Returns how the keys of a call follow from its arguments. */
+export const keySource = (
+  { name, severalKeys }: { readonly name: DecoratorName; readonly severalKeys: boolean },
+  key: Key | undefined,
+  owner: object,
+  property: string | symbol,
+  original: AnyMethod,
+  where: string,
+): KeySource => {
+  const withoutContext = (keysOf: LockedMethodSpec['keysOf']): KeySource => ({
+    keysOf,
+    contextPlaceholders: [],
+  });
+  if (typeof key === 'function') {
+    return withoutContext(
+      severalKeys
+        ? (_locks, args) => checkKeys(key(...args), where)
+        : (_locks, args) => [checkOneKey(key(...args), `${where}: ${name}`)],
+    );
+  }
+  if (!severalKeys && isArray(key)) {
+    throw new LockKeyError(`${where}: ${oneKey(name)}`);
+  }
+  if (key === undefined) {
+    if ((owner as { name: string }).name === '') {
+      throw new LockConfigurationError(
+        `${where}: without a key the class needs a name. Name the class or give a key.`,
+      );
+    }
+    return withoutContext(() => [where]);
+  }
+  const { templates, modes } = templatesOf(key, where);
+  const compiled = compileKey(templates, {
+    className: (owner as { name: string }).name,
+    methodName: property,
+    parameters: parameterNames(owner, property, original),
+  });
+  const render = (locks: LockService, args: unknown[], self: unknown): string[] =>
+    compiled.render(
+      args,
+      (name) => (name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name)),
+      (index) => requestPathOf(self, property, index),
+    );
+  const { contextPlaceholders } = compiled;
+  if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };
+  const keysOf: LockedMethodSpec['keysOf'] = (locks, args, self) =>
+    render(locks, args, self).map((rendered, i) => {
+      const mode = modes[i];
+      return mode ? { key: rendered, mode } : rendered;
+    });
+  return { keysOf, contextPlaceholders };
+};
+
+/** Returns the default label: the templates of the key, else `Class.method`. */
+export const labelOf = (key: Key | undefined, where: string): string => {
+  if (key === undefined || typeof key === 'function') return asLabel(where);
+  return asLabel([templatesOf(key, where).templates].flat().join(', '));
+};
+
+/** Returns the templates of a key, and the modes of list entries. Anything else is passed to the compiler as it is. */
+const templatesOf = (key: string | readonly (string | KeyWithMode)[], where: string) => {
+  const list = elementsOf(key);
+  if (!list) return { templates: key as string, modes: [] };
+  const fields = list.map((one) => fieldsOf(one, where));
+  const templates = list.map((one, i) => (fields[i] ? fields[i].key : one) as string);
+  return { templates, modes: fields.map((one) => one?.mode) };
+};

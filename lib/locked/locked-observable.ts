@@ -1,0 +1,62 @@
+import { defer, Observable, takeUntil, throwError } from 'rxjs';
+import type { LockSection } from '../core/lock-manager.js';
+import type { KeyOfCall } from '../core/settings/acquire-options.js';
+import type { LockService } from '../lock.service.js';
+import { asked, isBusy, notRun, optionsNow, type AnyMethod, type LockedMethodSpec } from './locked-method.js';
+
+/** Wraps a method that returns an Observable: each subscriber holds the lock until its stream has ended. */
+export const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
+  function (this: unknown, ...args: unknown[]): Observable<unknown> {
+    const { onBusy } = spec.options;
+    let locks: LockService;
+    let keys: readonly KeyOfCall[];
+    try {
+      locks = spec.serviceOf(this);
+      keys = spec.keysOf(locks, args, this);
+    } catch (error) {
+      return throwError(() => error);
+    }
+    return new Observable((subscriber) => {
+      const gone = new AbortController();
+      const options = optionsNow(spec);
+      const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
+      let started = false;
+      const body: LockSection<void> = () =>
+        new Promise<void>((done) => {
+          started = true;
+          const streamEnds = spec.streamBegins();
+          if (streamEnds) subscriber.add(streamEnds);
+          // Ends the section when the source completes, fails, or is unsubscribed from.
+          subscriber.add(done);
+          if (subscriber.closed) return;
+          const source = spec.original.apply(this, args) as Observable<unknown>;
+          // A source that emits all its values inside `subscribe` has to learn at once that its subscriber has left.
+          const unsubscribed = new Observable<void>((stop) => subscriber.add(() => stop.next()));
+          new Observable((reader) => source.subscribe(reader))
+            .pipe(takeUntil(unsubscribed))
+            .subscribe({ next: (value) => subscriber.next(value), error: fail, complete: done });
+          function fail(error: unknown): void {
+            failure = { error };
+            done();
+          }
+        });
+      let failure: { error: unknown } | undefined;
+      // A mocked service may return no promise.
+      Promise.resolve(spec.run(locks, keys, asked(spec, { ...options, signal }), body))
+        .then(() => {
+          if (!started) throw notRun(spec);
+          if (failure) throw failure.error;
+          subscriber.complete();
+        })
+        .catch((error: unknown) => {
+          if (!onBusy || !isBusy(error, started)) return subscriber.error(error);
+          if (onBusy === 'skip') return subscriber.complete();
+          // Deferred, so that an error that it throws becomes an error of the stream.
+          const fallback = defer(
+            () => onBusy.apply(this as never, [error, ...args] as never) as Observable<unknown>,
+          );
+          subscriber.add(fallback.subscribe(subscriber));
+        });
+      return () => gone.abort();
+    });
+  };
