@@ -1,13 +1,5 @@
 import type { CoreContext } from '../core-context.js';
-import {
-  abortedError,
-  lostError,
-  notReentrantError,
-  storeError,
-  takenError,
-  selfDeadlockError,
-} from '../errors/error-messages.js';
-import { isTaken } from '../errors/lock.errors.js';
+import { abortedError, lostError, notReentrantError, selfDeadlockError } from '../errors/error-messages.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
@@ -18,14 +10,10 @@ import { isNested, kindAround } from '../nesting/section.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { invalidOption } from '../settings/option-checks.js';
-import { waitFor } from '../wait-for.js';
-import { contend } from './contend.js';
 import { eachOnce } from './keys-of-call.js';
-import { LimitLog } from './limit-log.js';
-import type { Concurrent, LocalQueue } from './local-queue.js';
+import { OneKey } from './one-key.js';
 import { SeveralKeys } from './several-keys.js';
-import { deadlineOf, type Wait } from './wait.js';
-import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
+import type { Wait } from './wait.js';
 
 /** A key of one call, and its name in the store. */
 interface NamedKey {
@@ -43,9 +31,8 @@ const partOf = (hold: Hold, { key, finalKey }: NamedKey, label: string): LeasePa
   new LeasePart(key, finalKey, hold, undefined, label);
 
 /** Acquires one or several keys for a caller: all or none. */
-export class Acquisition implements HoldTerms {
-  readonly whenLost: (hold: Hold) => void;
-  readonly limitChanged: LimitLog['changed'];
+export class Acquisition {
+  private readonly one: OneKey;
   private readonly several: SeveralKeys;
   private readonly order: LockOrder;
 
@@ -54,9 +41,8 @@ export class Acquisition implements HoldTerms {
     private readonly core: CoreContext,
     private readonly releasing: Releasing,
   ) {
+    this.one = new OneKey(core, releasing);
     this.several = new SeveralKeys(core);
-    this.whenLost = releasing.whenLost;
-    this.limitChanged = new LimitLog(core.logger, core.shown).changed;
     this.order = new LockOrder(scope, core.logger, core.shown);
   }
 
@@ -82,7 +68,7 @@ export class Acquisition implements HoldTerms {
     // Most calls are this one. Promises are the main cost beside the store, so there is no needless one.
     const only = this.withName(first);
     const wait = { key: first, startedAt, waitMs, signal, nested, kind: call.kind, label };
-    return this.takeHold(wait, only.finalKey, call, call.leaseMs).then(
+    return this.one.take(wait, only.finalKey, call, call.leaseMs).then(
       (hold) => granted(this.complete([partOf(hold, only, label)], call)),
       (error: unknown) => refused(error),
     );
@@ -197,7 +183,7 @@ export class Acquisition implements HoldTerms {
     }
     if (wait.nested) this.throwIfForItself(key, finalKey, call.kind);
     if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, call);
-    parts.push(partOf(await this.takeHold(wait, finalKey, call, leaseMs), { key, finalKey }, call.label));
+    parts.push(partOf(await this.one.take(wait, finalKey, call, leaseMs), { key, finalKey }, call.label));
     return parts;
   }
 
@@ -222,135 +208,5 @@ export class Acquisition implements HoldTerms {
   private throwIfAborted({ key, signal, startedAt }: Wait): void {
     if (signal?.aborted)
       throw abortedError(this.core.shown(key), signal, this.core.runtime.now() - startedAt);
-  }
-
-  private takeHold(
-    wait: Wait,
-    finalKey: string,
-    call: LockCall,
-    leaseMs: number | undefined,
-    storeReplied = false,
-  ): Promise<Hold> {
-    const { core } = this;
-    const over = core.reasonToStop(wait);
-    if (over) throw over;
-    core.requests.checkCall(call);
-    const queue = core.queue(call.kind, finalKey, wait.key);
-    const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
-    const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
-    const shares = mayShare(call);
-    const shared = shares ? queue.join(call.watchdogMs) : undefined;
-    if (shared) return Promise.resolve(shared);
-    if (queue.enter()) return this.request(contend(core, queue, wait, wanted, this, true), wait);
-    if (queue.held && core.outages.storeFails && !storeReplied) {
-      const again = (): Promise<Hold> => this.takeHold(wait, finalKey, call, leaseMs, true);
-      return this.request(this.ifStoreReplies(queue.held, wait).then(again), wait);
-    }
-    // A caller that can join the contender's shared hold sends no request.
-    const concurrent = shares ? undefined : queue.beginConcurrent(wait, call.permits);
-    return concurrent
-      ? this.request(this.contendConcurrently(queue, concurrent, wait, wanted), wait)
-      : this.waitInQueue(queue, wait, wanted);
-  }
-
-  /**
-   * While the store fails, a caller does not queue behind a holder of its process for long. Its own request finds out whether
-   * the store fails still: to extend the hold by nothing. If its wait is over by then, the key was taken, and no second request
-   * follows.
-   */
-  private async ifStoreReplies(hold: Hold, wait: Wait): Promise<void> {
-    const { requests, runtime, shown } = this.core;
-    hold.inStore.holdersRequest('sent', runtime.now(), 1);
-    const over = (): void => hold.inStore.holdersRequest('over', runtime.now(), 1);
-    try {
-      const [reply] = await requests.extendMany([{ ...hold.claim, leaseMs: 1, tokens: 0 }]).finally(over);
-      if (reply?.status === 'failed') throw reply.cause;
-      if (reply?.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
-      requests.replied();
-    } catch (failure) {
-      requests.failed(failure);
-      throw storeError(shown(wait.key), failure, 'acquiring', runtime.now() - wait.startedAt, 'not-executed');
-    }
-    const now = runtime.now();
-    if (now >= deadlineOf(wait)) throw takenError(shown(wait.key), now - wait.startedAt, wait.waitMs);
-  }
-
-  private request(contention: Promise<Hold>, wait: Wait): Promise<Hold> {
-    return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
-  }
-
-  private waitInQueue(
-    queue: LocalQueue,
-    wait: Wait,
-    wanted: WantedHold,
-    concurrent?: Concurrent,
-  ): Promise<Hold> {
-    const { core } = this;
-    const { call, watchdogMs } = wanted;
-    const inherits = call.holdAtLeastMs === 0 && (!kindOf(call.kind).shared || mayShare(call));
-    return queue
-      .untilContender(wait, inherits ? watchdogMs : undefined, concurrent)
-      .then(
-        (passed) =>
-          (passed && this.inherit(passed, wait)) ??
-          this.request(contend(core, queue, wait, wanted, this, true), wait),
-      );
-  }
-
-  /** A caller that is refused beside the contender lines up, in the place that it has, if it has time left. */
-  private async contendConcurrently(
-    queue: LocalQueue,
-    concurrent: Concurrent,
-    wait: Wait,
-    wanted: WantedHold,
-  ): Promise<Hold> {
-    const { core } = this;
-    try {
-      const hold = await contend(core, queue, wait, wanted, this, false);
-      queue.endConcurrent(concurrent);
-      return hold;
-    } catch (error) {
-      if (isTaken(error) && core.runtime.now() < deadlineOf(wait) && !core.reasonToStop(wait)) {
-        return this.waitInQueue(queue, wait, wanted, concurrent);
-      }
-      queue.endConcurrent(concurrent);
-      throw error;
-    }
-  }
-
-  /** Takes a hold that was passed on; undefined when it was lost on its way. Throws when it comes too late for its caller. */
-  private inherit(hold: Hold, wait: Wait): Hold | undefined {
-    const { core } = this;
-    core.keeper.checkExpiry(hold);
-    const over = hold.state === 'held' ? core.reasonToStop(wait) : undefined;
-    if (hold.state === 'held' && !over) {
-      // From here on it has a holder. When its hold ends, the next caller becomes the contender.
-      hold.heldWith(this.whenLost);
-      return hold;
-    }
-    if (this.releasing.releaseUnused(hold)) core.keeper.remove(hold);
-    if (over) throw over;
-    return undefined;
-  }
-
-  /** An aborted caller goes at once; what its request still brings is given back. */
-  private unlessAborted(contention: Promise<Hold>, wait: Wait, signal: AbortSignal): Promise<Hold> {
-    const { core } = this;
-    return waitFor<Hold>(core.runtime, {
-      ms: Infinity,
-      signal,
-      listen: ({ resolve, reject }) => void contention.then(resolve, reject),
-      onTime: () => undefined,
-      onAbort: ({ reject }) => {
-        // Only a shutdown waits for it still.
-        core.undo.track(
-          contention.then(
-            (hold) => this.releasing.releaseUnused(hold),
-            () => undefined,
-          ),
-        );
-        reject(abortedError(core.shown(wait.key), signal, core.runtime.now() - wait.startedAt));
-      },
-    });
   }
 }

@@ -133,7 +133,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a hold forced open on its way to the next caller',
     edits: [
-      { in: 'Acquisition.inherit', find: 'hold.heldWith(this.whenLost);', replace: '' },
+      { in: 'OneKey.inherit', find: 'hold.heldWith(this.whenLost);', replace: '' },
       {
         in: 'Acquisition.take',
         find: '(hold) => granted(this.complete([partOf(hold, only, label)], call))',
