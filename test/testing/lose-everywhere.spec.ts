@@ -297,6 +297,30 @@ describe('the scenario', () => {
     await expect(unlocked).rejects.toThrow('saw no call');
   });
 
+  it.each([{ holdAtLeastMs: 60_000 }, { oncePerMs: 60_000 }])(
+    'loses its lock also with %o, which would keep the next run out',
+    async (options) => {
+      const { locks } = setup();
+      await using other = await locks.testing.hold('other');
+      const scenario = () => locks.withLock('stock:tea', options, unfencedSale);
+      const report = await locks.testing.loseEverywhere(scenario, { databases: [database] });
+      expect(report).toMatchObject({ steps: 3, runs: 8, failed: 0 });
+      expect(losses(report)).toEqual(['1', '1!', '2', '2!', '3', '3!']);
+      expect(other.lost).toBe(false);
+    },
+  );
+
+  it('is refused if its second run comes to no step, because the first one still holds the lock', async () => {
+    const { locks } = setup();
+    const scenario = async () => {
+      await locks.acquire('stock:tea', { waitMs: 0 });
+      await unfencedSale();
+    };
+    const error = await locks.testing.loseEverywhere(scenario, { databases: [database] }).catch((e) => e);
+    expect(error.message).toContain('made no watched call under a lock in its second run');
+    expect(error.cause).toMatchObject({ code: 'LOCK_TAKEN' });
+  });
+
   it.each<[unknown, string]>([
     [undefined, 'an object such as { databases: [dataSource] }'],
     [{}, 'watches nothing'],
