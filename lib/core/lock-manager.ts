@@ -237,7 +237,7 @@ export class LockManager implements LeaseHost {
       // The lease may end before its section begins, because this process was paused.
       lease.mustBeHeld('run');
       result = await this.core.telemetry.inSection(open, section, lease);
-      lease.succeeded(call.oncePerMs);
+      lease.succeeded(call);
     } finally {
       if (!open.close()) await open.emptied();
       const ended = this.end(lease);

@@ -10,6 +10,7 @@ import {
   type LockLostError,
 } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
+import type { LockCall } from '../settings/lock-call.js';
 import type { ShownKey } from '../shown-key.js';
 
 /** Methods of the service that a lease calls. */
@@ -273,9 +274,12 @@ export class Lease implements AsyncDisposable {
     );
   }
 
-  /** @internal The section has succeeded: keeps the keys until the window ends, which began at their grants. */
-  succeeded(oncePerMs: number | undefined): void {
-    if (oncePerMs === undefined) return;
+  /**
+   * @internal The section has succeeded: keeps the keys until the window ends, which began at their grants. A call that
+   * fails with its loss is no success.
+   */
+  succeeded({ oncePerMs, onLost }: LockCall): void {
+    if (oncePerMs === undefined || (onLost === 'throw' && this.lost)) return;
     for (const { hold } of this.#parts) hold.keepAtLeastUntil(hold.grantedAt + oncePerMs);
   }
 

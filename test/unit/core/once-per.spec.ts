@@ -50,6 +50,15 @@ describe('a section with oncePerMs', () => {
     expect(await runs(newProcess())).toMatchObject({ ran: true });
   });
 
+  it('runs again after a call that failed with its loss, though the work succeeded', async () => {
+    const locks = newProcess();
+    const options = { ...ONCE, maxHoldMs: 60_000, onLost: 'throw' } as const;
+    const late = watched(locks.withLock('report', options, () => sleep(70_000)));
+    await runtime.pass(70_000);
+    expect(late.error).toMatchObject({ code: 'LOCK_LOST', reason: 'overdue' });
+    expect(await runs(newProcess())).toMatchObject({ ran: true });
+  });
+
   it('has only its lease while it runs, so that a crash does not use up the window', async () => {
     const locks = newProcess();
     watched(runs(locks, () => new Promise(() => undefined)));
