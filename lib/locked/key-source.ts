@@ -1,7 +1,10 @@
-import type { KeyWithMode } from '../core/settings/acquire-options.js';
+import { eachOnce } from '../core/acquire/keys-of-call.js';
+import type { KeyOfCall, KeyWithMode } from '../core/settings/acquire-options.js';
 import { isArray } from '../core/errors/describe.js';
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import { asLabel } from '../core/settings/label.js';
+import type { LockCall } from '../core/settings/lock-call.js';
+import type { ShownKey } from '../core/shown-key.js';
 import { checkKeys, checkOneKey, elementsOf, fieldsOf, oneKey } from '../key/key-check.js';
 import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';
@@ -64,13 +67,21 @@ export const keySource = (
     );
   const { contextPlaceholders } = compiled;
   if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };
-  const keysOf: LockedMethodSpec['keysOf'] = (locks, args, self) =>
-    render(locks, args, self).map((rendered, i) => {
-      const mode = modes[i];
-      return mode ? { key: rendered, mode } : rendered;
-    });
-  return { keysOf, contextPlaceholders };
+  return { keysOf: (locks, args, self) => withModes(render(locks, args, self), modes), contextPlaceholders };
 };
+
+/** Rejects a list of keys whose modes do not go with each other or with the call: every call would be rejected. */
+export const checkModes = (key: Key | undefined, call: LockCall, where: string): void => {
+  if (!isArray(key)) return;
+  const { templates, modes } = templatesOf(key, where);
+  eachOnce(withModes([templates].flat(), modes), call, (template) => template as ShownKey);
+};
+
+const withModes = (keys: readonly string[], modes: readonly KeyWithMode['mode'][]): KeyOfCall[] =>
+  keys.map((key, i) => {
+    const mode = modes[i];
+    return mode ? { key, mode } : key;
+  });
 
 /** Returns the default label: the templates of the key, else `Class.method`. */
 export const labelOf = (key: Key | undefined, where: string): string => {

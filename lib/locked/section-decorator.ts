@@ -1,6 +1,6 @@
 import 'reflect-metadata';
 import type { KeyWithMode } from '../core/settings/acquire-options.js';
-import { defaultCall, resolveCall } from '../core/settings/lock-call.js';
+import { defaultCall, resolveCall, type LockCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { reading, invalidOption } from '../core/settings/option-checks.js';
@@ -9,7 +9,7 @@ import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
 import { checkTarget, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
-import { keySource, labelOf, type Key } from './key-source.js';
+import { checkModes, keySource, labelOf, type Key } from './key-source.js';
 import { register, requireService } from './lock-binding.js';
 import { lockedGenerator } from './locked-generator.js';
 import { lockedObservable } from './locked-observable.js';
@@ -80,6 +80,7 @@ export const sectionDecorator =
         original,
         where,
       );
+      named(where, () => checkModes(key as Key | undefined, callOf(decorator, options), where));
       const spec: LockedMethodSpec = {
         decorator: decorator.name,
         run: decorator.run,
@@ -127,19 +128,20 @@ const named = <T>(where: string, check: () => T): T => {
   }
 };
 
+const callOf = (
+  { method }: SectionDecorator,
+  { onBusy: _onBusy, service: _service, ...options }: AnyOptions,
+): LockCall => resolveCall(options, defaultCall(SMALLEST), method, SMALLEST);
+
 /** Returns a frozen copy: every call gets the options that were checked here. */
-const checkedOptions = (
-  { name, optionNames, method }: SectionDecorator,
-  given: AnyOptions,
-  where: string,
-): AnyOptions =>
+const checkedOptions = (decorator: SectionDecorator, given: AnyOptions, where: string): AnyOptions =>
   named(where, () =>
     reading('options', () => {
       if (!isOptions(given)) invalidOption('options', 'an object such as { waitMs: 2_000 }', given);
       const options = Object.freeze({ ...given });
-      checkNames(options, name, optionNames);
+      checkNames(options, decorator.name, decorator.optionNames);
       const { onBusy, service, ...call } = options;
-      resolveCall(call, defaultCall(SMALLEST), method, SMALLEST);
+      callOf(decorator, options);
       if (onBusy !== undefined && onBusy !== 'skip' && typeof onBusy !== 'function') {
         invalidOption('onBusy', "'skip' or a function", onBusy);
       }

@@ -195,6 +195,31 @@ describe('the wrapper', () => {
     expect(error.message).toContain(`Orders.pay: ${message}`);
   });
 
+  it.each([
+    [
+      'readers with oncePerMs',
+      [{ key: 'a', mode: 'read' }, 'b'],
+      { oncePerMs: 60_000 },
+      'mode must be exclusive',
+    ],
+    [
+      'readers with mode fair',
+      ['b', { key: 'a', mode: 'read' }],
+      { mode: 'fair' },
+      '"a" has a mode, and the call',
+    ],
+    ['two kinds of lock on one key', ['a', { key: 'a', mode: 'read' }], {}, '"a"'],
+  ])('a list of keys: %s', (_, keys, options, message) => {
+    const error = loading(() => {
+      class Orders {
+        @untyped(keys, options)
+        async pay(): Promise<void> {}
+      }
+      return Orders;
+    });
+    expect(error.message).toContain(`Orders.pay: ${message}`);
+  });
+
   it('oncePerMs on a method that returns a stream, which does not tell whether it succeeded', () => {
     const error = loading(() => {
       class Orders {
