@@ -310,15 +310,32 @@ describe('the scenario', () => {
     },
   );
 
-  it('is refused if its second run comes to no step, because the first one still holds the lock', async () => {
+  it.each<[string, () => Promise<unknown>, object]>([
+    [
+      'fails, because data of the first run is left',
+      () => database.query("INSERT INTO stock VALUES ('mint', 1)"),
+      { message: expect.stringContaining('failed in a run that lost nothing'), cause: expect.any(Error) },
+    ],
+    [
+      'writes less, because data of the first run is left',
+      async () => {
+        if ((await remaining()) === 10) await database.query(SELL);
+      },
+      { message: expect.stringContaining('made 0 instead of 1 writes') },
+    ],
+  ])('is refused if a run without a loss %s', async (_, work, error) => {
+    await database.query("DELETE FROM stock WHERE sku = 'mint'");
+    await expect(setup().lose(work)).rejects.toMatchObject(error);
+  });
+
+  it('is refused if its first run still holds the lock', async () => {
     const { locks } = setup();
     const scenario = async () => {
       await locks.acquire('stock:tea', { waitMs: 0 });
       await unfencedSale();
     };
-    const error = await locks.testing.loseEverywhere(scenario, { databases: [database] }).catch((e) => e);
-    expect(error.message).toContain('made no watched call under a lock in its second run');
-    expect(error.cause).toMatchObject({ code: 'LOCK_TAKEN' });
+    const refused = locks.testing.loseEverywhere(scenario, { databases: [database] });
+    await expect(refused).rejects.toMatchObject({ cause: { code: 'LOCK_TAKEN' } });
   });
 
   it.each<[unknown, string]>([
