@@ -240,12 +240,24 @@ describe('a string at the key of a lock', () => {
 
   it('needs the right to TYPE, and a lock without a string does not', async () => {
     const rules = [...DOCUMENTED_RULES, ...FAIR_RULES, ...READ_WRITE_RULES];
-    const { locks } = lab.open(STRINGS, await userWith(lab, rules));
+    const user = await userWith(lab, rules);
+    const [{ locks }, other] = [lab.open(STRINGS, user), lab.open(STRINGS, user)];
     const key = newKey();
     await (await locks.acquire(key)).release();
-    const lease = await locks.acquire(key);
-    expect(await locks.tryAcquire(key)).toBeNull();
-    await lease.release();
+    const requests = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
+    for (const mode of MODES) {
+      const lease = await locks.acquire(key, { mode: mode === 'read' ? 'write' : mode });
+      expect(await locks.tryAcquire(key, { mode, reentrant: false })).toBeNull();
+      const waiting = other.locks.acquire(key, { mode });
+      await found(key);
+      // The next request refreshes the queue entry.
+      const before = await requests();
+      await until(async () => (await requests()) > before);
+      expect(await locks.inspect(key)).not.toHaveProperty('heldAs');
+      await lease.release();
+      await (await waiting).release();
+    }
+    expect((await lab.calls())['type']).toBeUndefined();
     expect(await refusedBy(lab)).toEqual([]);
     await put(key);
     await storeFailure(locks.acquire(key, { waitMs: 0 }), /can't run this command|permission|NOPERM/i);

@@ -60,12 +60,13 @@ end
 
 /**
  * Returns a Lua expression for whether another program's string has the name of a hold. Only a store with
- * `foreignHold: 'taken'` sends what \`asked\` is: other users need no right to TYPE.
+ * `foreignHold: 'taken'` sends what \`asked\` is. Asks for the type only if the value is no hash: for locks without a
+ * string a user needs no right to TYPE.
  *
  * @param asked argument with which the store asks for it
  */
 export const isForeign = (asked: string, hold: string): string =>
-  `${asked} and redis.call('type', ${hold}).ok == '${STRING_TYPE}'`;
+  `${asked} and type(redis.pcall('hexists', ${hold}, 'mode')) == 'table' and redis.call('type', ${hold}).ok == '${STRING_TYPE}'`;
 
 /** The function `taken`: the reply to an owner that does not get the hold. `left` is its remaining ms. */
 export const TAKEN = `${BLOCKER}local function taken(hold, left)
