@@ -161,6 +161,7 @@ describe('waiters behind a string', () => {
           async () => (await lab.admin.hlen(`nest_redis_lock:rw_queue:{${holdName(key)}}`)) === i + 2,
         );
     }
+    expect(await services[0]!.locks.inspect(key)).toMatchObject({ kind: 'exclusive', heldAs: 'foreign' });
     await lab.admin.del(holdName(key));
     await Promise.all(waiting);
     expect(order).toEqual([0, 1, 2, 3]);

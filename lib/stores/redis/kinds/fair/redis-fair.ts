@@ -187,7 +187,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     ]);
     if (!state || state.kind === 'read' || state.kind === 'write') return null;
     if (state.kind !== 'fair' && waiting.length === 0) return null;
-    return { ...state, kind: 'fair', waiting };
+    return { ...state, kind: state.heldAs ? state.kind : 'fair', waiting };
   }
 
   forcing(finalKey: string): PartRun {
