@@ -36,6 +36,11 @@ const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}
 
 const isFree = (key: string): string => `${printable(key)} is free.\n`;
 
+/** Text about a lock of another library, which this one never ends. */
+const isString = (key: string): string =>
+  `${printable(key)} has a string, as other lock libraries leave it. unlock does not end it: if no program holds that lock, ` +
+  'delete the string by hand.\n';
+
 const counted = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? '' : 's'}`;
 
 const queueText = ({ waiting }: KeyState): string =>
@@ -127,6 +132,7 @@ const unlock: Run = async ({ key, json: isJson, yes }, locks, terminal) => {
   const shown = await locks.inspect(key);
   if (!shown) return nothing(isFree(key));
   note(tableOf(holderRows(key, shown)));
+  if (shown.heldAs === 'foreign') return nothing(isString(key));
   const state = yes ? shown : await agreed(key, shown, locks, terminal);
   if (!state) return nothing('');
   if (!(await locks.forceUnlock(key))) return nothing(`${printable(key)} was released meanwhile.\n`);

@@ -35,7 +35,7 @@ const warn = (text: unknown): void => void warnings.push(String(text));
 const ignore = (): void => undefined;
 
 const runOn = async (invocation: Invocation): Promise<ExitCode> => {
-  const options = await optionsOf(invocation.address);
+  const options = await optionsOf(invocation);
   await using locks = await createLockService({ ...options, keyPrefix: invocation.keyPrefix });
   return await runCommand(invocation, locks, terminal);
 };

@@ -1,5 +1,5 @@
 import { LockConfigurationError, type LockServiceOptions } from '../index.js';
-import type { Address } from './arguments.js';
+import type { Invocation } from './arguments.js';
 
 /** Loads an optional package before the store that needs it. */
 const load = async <T>(option: string, name: string, imports: () => Promise<T>): Promise<T> => {
@@ -14,15 +14,20 @@ const load = async <T>(option: string, name: string, imports: () => Promise<T>):
 };
 
 /**
- * Resolves with the options of the service for an address. Connects to nothing.
+ * Resolves with the options of the service for a command. Connects to nothing.
  *
  * @throws LockConfigurationError for an address that cannot be used
  */
-export const optionsOf = async (address: Address): Promise<LockServiceOptions> => {
+export const optionsOf = async ({
+  command,
+  address,
+}: Pick<Invocation, 'command' | 'address'>): Promise<LockServiceOptions> => {
   switch (address.store) {
     case 'redis': {
       const { urls, cluster } = address;
-      return { redis: cluster ? { cluster: urls } : urls.length === 1 ? urls[0]! : urls };
+      const redis = cluster ? { cluster: urls } : urls.length === 1 ? urls[0]! : urls;
+      // A list would show each string with the prefix, also one that is no lock.
+      return command === 'list' ? { redis } : { redis, foreignHold: 'taken' };
     }
     case 'postgres': {
       await load('--postgres', 'pg', () => import('pg'));

@@ -66,9 +66,12 @@ export const tableOf = (rows: readonly Row[]): string => {
     .join('');
 };
 
-/** Returns the rows of the holders of a key. */
+/** Returns the rows of the holders of a key. A lock of another library has the kind `string`. */
 export const holderRows = (
   key: string,
-  { kind, holders }: Pick<InspectedKey, 'kind' | 'holders'>,
+  { kind, heldAs, holders }: Pick<InspectedKey, 'kind' | 'heldAs' | 'holders'>,
   more: Pick<Row, 'state' | 'waiting' | 'nodes'> = {},
-): Row[] => holders.map((holder) => ({ key, kind, owner: holder.owner, holder, ...more }));
+): Row[] => {
+  const shown = heldAs === 'foreign' ? 'string' : kind;
+  return holders.map((holder) => ({ key, kind: shown, owner: holder.owner, holder, ...more }));
+};

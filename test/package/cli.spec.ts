@@ -95,6 +95,18 @@ describe('npx nest-redis-lock', () => {
     expect(await onRedis('list', 'none:')).toMatchObject({ exitCode: 1, out: 'No key is held.\n' });
   });
 
+  it('shows a string of another library with who, and leaves it with unlock', async () => {
+    await redis.cli('SET', 'lock:order:42', 'x', 'PX', '60000');
+    expect(await onRedis('who', 'order:42')).toMatchObject({
+      ...{ exitCode: 0, note: '', out: expect.stringMatching(/\norder:42 +string +5\d\.\d s\n/) as unknown },
+    });
+    expect(await onRedis('unlock', 'order:42', '--yes')).toMatchObject({
+      ...{ exitCode: 1, out: expect.stringContaining('delete the string by hand') as unknown },
+    });
+    expect(await redis.cli('GET', 'lock:order:42')).toBe('x');
+    expect(await onRedis('list')).toMatchObject({ exitCode: 1, out: 'No key is held.\n' });
+  });
+
   it('unlock needs --yes without a terminal, and then ends the hold', async () => {
     await apps.locks.acquire('order:42');
     expect(await onRedis('unlock', 'order:42')).toMatchObject({

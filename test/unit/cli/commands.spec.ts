@@ -170,6 +170,19 @@ describe('unlock', () => {
     expect(await locks.isLocked('order:42')).toBe(true);
   });
 
+  it('does not ask about a string of another library: that is deleted by hand', async () => {
+    const locks = stateOf({
+      kind: 'exclusive',
+      heldAs: 'foreign',
+      holders: [{ ...hold, owner: '' }],
+      waiting: [],
+    });
+    const { exitCode, out, note, question } = await run(locks, unlock, true);
+    expect([exitCode, question]).toEqual([1, '']);
+    expect(note).toMatch(/\norder:42 {2}string {2}900 ms\n$/);
+    expect(out).toMatch(/^order:42 has a string.* delete the string by hand\.\n$/);
+  });
+
   it('says that the key is free, before a question and after it', async () => {
     const locks = createTestingLocks();
     const free = { exitCode: 1, out: 'order:42 is free.\n', question: '' };
