@@ -103,6 +103,23 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     },
   );
 
+  it.each<LockMode>(['exclusive', 'fair', 'read', 'write'])(
+    'of the kind %s wait for a string of another library, with foreignHold',
+    async (mode) => {
+      const a = lab.open({ foreignHold: 'taken', waitMs: PATIENCE_MS });
+      const key = newKey();
+      const server = await lab.redis.masterOf(holdName(key));
+      await server.cli('SET', holdName(key), 'x');
+      expect(await a.locks.tryAcquire(key, { mode })).toBeNull();
+      const waiting = a.locks.acquire(key, { mode });
+      await until(() => a.store.subscriptions > 0);
+      expect(await a.locks.forceUnlock(key)).toBe(false);
+      expect(await a.locks.inspect(key)).toMatchObject({ heldAs: 'foreign' });
+      expect(await server.cli('DEL', holdName(key))).toBe(1);
+      expect(await (await waiting).release()).toBe('released');
+    },
+  );
+
   it('have tokens that grow, whichever key of a slot they are for', async () => {
     const { locks } = lab.open();
     let last = 0;

@@ -75,6 +75,20 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
     expect(await lease.release()).toBe('released');
   });
 
+  it('waits for a string of another library through a promotion, with foreignHold', async () => {
+    const a = open({ foreignHold: 'taken' });
+    const key = newKey();
+    await (await redis.master()).cli('SET', holdName(key), 'x', 'PX', String(2 * PATIENCE_MS));
+    const waiting = a.locks.acquire(key, { waitMs: PATIENCE_MS });
+    await until(() => a.store.subscriptions > 0);
+    await redis.inStep();
+    const promoted = await redis.promote();
+    await works(a);
+    expect(await a.locks.tryAcquire(key)).toBeNull();
+    expect(await promoted.cli('DEL', holdName(key))).toBe(1);
+    expect(await (await waiting).release()).toBe('released');
+  });
+
   it('tells a holder at once when the promoted replica has not its hold', async () => {
     // No timer of the service ever fires: what it notices, it notices because of the new connection.
     const a = open({}, new ManualClock().runtime('timeless'));
