@@ -70,6 +70,21 @@ describe.each([3, 5])('a quorum of %i servers', { timeout: 60_000 }, (count) => 
     await Promise.all(minority().map((server) => server.cli('DEL', holdName(key))));
   });
 
+  it('with foreignHold reports strings that block only because another server is down', async () => {
+    const { locks } = open({ foreignHold: 'taken' });
+    const key = newKey();
+    await Promise.all(minority().map((server) => server.cli('SET', holdName(key), 'x')));
+    await (await locks.acquire(key)).release();
+    await servers.at(-1)!.kill('SIGKILL');
+    for (const waitMs of [0, 100]) {
+      const failure = locks.acquire(key, { waitMs });
+      await expect(failure).rejects.toMatchObject({
+        heldAs: 'foreign',
+        message: expect.stringContaining('no expiry') as unknown,
+      });
+    }
+  });
+
   it('grants a lock to one service, wakes the waiter of another, and its tokens grow', async () => {
     const [a, b] = [open(), open()];
     const key = newKey();

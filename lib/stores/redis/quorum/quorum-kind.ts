@@ -136,9 +136,12 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     if (taken.length < host.nodes.length) holds.rename(claim, isSplit ? splits + 1 : 0);
     else holds.forget(claim.owner);
     quorumCall.onEach((nodeReply) => this.releaseAt(requested, nodeReply, until));
+    // While other nodes fail, fewer blocking nodes are enough.
+    const blocks = (some: readonly Taken[]): boolean =>
+      some.length > 0 && (some.length > host.nodes.length - majority || some.length === taken.length);
     const others = taken.filter(({ heldAs }) => heldAs !== undefined);
-    const heldAs = others.length > host.nodes.length - majority ? others[0]!.heldAs : undefined;
-    const endless = taken.filter(({ endless }) => endless).length > host.nodes.length - majority;
+    const heldAs = blocks(others) ? others[0]!.heldAs : undefined;
+    const endless = blocks(taken.filter(({ endless }) => endless));
     const blocking = { ...(heldAs && { heldAs }), ...(endless && { endless }) };
     return { status: 'taken', retryInMs: this.retryInMs(taken, splits), ...blocking };
   }
