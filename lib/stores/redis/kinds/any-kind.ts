@@ -57,15 +57,28 @@ export class AnyKind {
     isForeign: (failure: unknown) => boolean,
   ): Promise<KeyState | null> {
     const state = await this.lookAt(finalKey, isForeign);
+    if (state?.heldAs) return this.withWaiters(finalKey, state);
     if (state?.kind !== 'fair' && state?.kind !== 'read' && state?.kind !== 'write') return state;
     const { [state.kind]: kind } = this.kinds;
     if (kind.inUse) return state;
-    // The kind that knows more was not asked: this process takes no such locks, and its Redis user may lack the right.
-    const more = await kind.inspect(finalKey).catch((failure: unknown) => {
+    return (await this.moreFrom(kind, finalKey)) ?? state;
+  }
+
+  /** Waiters of all kinds may be queued behind a lock of another library. */
+  private async withWaiters(finalKey: string, state: KeyState): Promise<KeyState> {
+    const { fair, read } = this.kinds;
+    let found: KeyState | null = state.waiting.length > 0 ? state : null;
+    for (const kind of [fair, read]) if (!kind.inUse) found ??= await this.moreFrom(kind, finalKey);
+    return found ?? state;
+  }
+
+  /** Asks a kind that was not asked: this process takes no such locks, and its Redis user may lack the right. */
+  private async moreFrom(kind: RedisKind<never>, finalKey: string): Promise<KeyState | null> {
+    const { countsStrings } = this;
+    return kind.inspect(finalKey, { countsStrings }).catch((failure: unknown) => {
       if (isNotPermitted(failure) || isForeignType(failure)) return null;
       throw failure;
     });
-    return more ?? state;
   }
 
   /** See `LockStore.permits`. */

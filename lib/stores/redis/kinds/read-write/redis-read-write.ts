@@ -159,11 +159,12 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     return channels.watch(keys.readWriteChannel(keys.name(finalKey)), listener);
   }
 
-  inspect(finalKey: string): Promise<KeyState | null> {
+  inspect(finalKey: string, how: AtStrings = {}): Promise<KeyState | null> {
     const { commands, keys } = this.link;
     const name = keys.name(finalKey);
     const touched = [name, keys.readWriteQueue(name), keys.readerIndex(name)];
-    return commands.run(INSPECT, touched, [keys.readTimeouts(name)], readReadWriteInspect);
+    const args = [keys.readTimeouts(name), ...stringsArg(how)];
+    return commands.run(INSPECT, touched, args, readReadWriteInspect);
   }
 
   forcing(finalKey: string): PartRun {

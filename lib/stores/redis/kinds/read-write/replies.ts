@@ -79,5 +79,6 @@ export const readReadWriteInspect = (reply: unknown): KeyState | null => {
     if (typeof owner !== 'string' || !isNumberOrNone(count) || !isNumberOrNone(left)) throw impossible(reply);
     holders.push({ owner, count: Math.max(1, count), remainingMs: left === -1 ? Infinity : left });
   }
+  if (mode === FOREIGN_WORD) return { kind: 'exclusive', heldAs: 'foreign', holders, waiting };
   return { kind: mode === 'write' ? 'write' : 'read', holders, waiting };
 };

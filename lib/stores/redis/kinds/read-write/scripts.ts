@@ -1,4 +1,4 @@
-import { counterOf, isForeign } from '../exclusive/scripts.js';
+import { counterOf, FOREIGN_WORD, isForeign } from '../exclusive/scripts.js';
 import { READ_WRITE_BASICS, READ_WRITE_ENTER, READ_WRITE_QUEUE } from './functions.js';
 import { READER_INDEX } from './reader-index.js';
 
@@ -335,15 +335,18 @@ return 1
  *
  * KEYS[1] hash  KEYS[2] wait queue  KEYS[3] index of readers
  * ARGV[1] name before the owner in timeout keys
- * Reply: nil when free, else list: mode, list of holders (owner, hold count, remaining ms, -1 for a hold without an
- *        end), list of owners
+ * ARGV[2] when a string counts as a hold: it has one holder without a name, and its mode is 'foreign'
+ * Reply: nil when free, or for a string without waiters; else list: mode, list of holders (owner, hold count, remaining
+ *        ms, -1 for a hold without an end), list of owners
  *        error    WRONGTYPE when something else is there
  */
 export const READ_WRITE_INSPECT: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}
 local hash, index = KEYS[1], KEYS[3]
 local left = redis.call('pttl', hash)
 if left == -2 then return nil end
-local mode = redis.call('hget', hash, 'mode')
+local is_string = ${isForeign('ARGV[2]', 'hash')}
+if is_string and redis.call('exists', KEYS[2]) == 0 then return nil end
+local mode = is_string and '${FOREIGN_WORD}' or redis.call('hget', hash, 'mode')
 if not mode then return ${NO_LOCK} end
 local holders, dead = {}, {}
 local function add(list, owner, count, ms)
@@ -352,7 +355,7 @@ local function add(list, owner, count, ms)
   list[#list + 1] = math.max(1, math.min(count, 9007199254740991))
   list[#list + 1] = ms
 end
-local cursor, seen, steps = '0', {}, 20
+local cursor, seen, steps = '0', {}, is_string and 0 or 20
 if mode == 'read' and covers(hash, index) then
   steps = 0
   local ends = redis.call('zrange', index, -100, -1, 'withscores')
