@@ -106,7 +106,7 @@ export class Hold {
     this.lost = granted.lost;
     this.grantedBy = granted.grantedBy;
     this.storeOwner = granted.owner ?? claim.owner;
-    this.inStore = new TimeInStore(granted, this.countsForMs(granted));
+    this.inStore = new TimeInStore(granted, this.countsForMs(granted.validForMs, granted.session));
     this.ownUntil = this.inStore.leaseUntil;
   }
 
@@ -177,7 +177,7 @@ export class Hold {
   }
 
   /** Returns how long a grant counts, in ms. In a session only a fixed lease ends by itself. */
-  private countsForMs({ session, validForMs }: Granted): number {
+  private countsForMs(validForMs: number, session: Session | undefined): number {
     if (!session) return validForMs;
     return this.watchdog === undefined ? this.claimed.leaseMs : Infinity;
   }
@@ -252,7 +252,7 @@ export class Hold {
     this.claimed = claim;
     this.storeOwner = granted.owner ?? claim.owner;
     this.fencingToken = granted.token;
-    this.inStore.confirm(granted.sentAt, this.countsForMs(granted));
+    this.inStore.confirm(granted.sentAt, this.countsForMs(granted.validForMs, this.session));
     this.ownUntil = this.inStore.leaseUntil;
     this.inStore.mayLast(granted.grantedAt + granted.validForMs);
   }

@@ -49,6 +49,18 @@ describe('a hold of a session', () => {
     expect(next.state).toBe('fulfilled');
   });
 
+  it.each([300, 3 * SESSION_TIMEOUT_MS])(
+    'of several keys with a fixed lease of %i ms ends on time',
+    async (leaseMs) => {
+      const { manager } = newProcess();
+      const lease = await manager.acquire(['a', 'b'], call({ leaseMs }));
+      await runtime.pass(leaseMs - 1);
+      expect([lease.lost, server.owners.length]).toEqual([false, 2]);
+      await runtime.pass(1);
+      expect([lease.lost, server.owners]).toEqual([true, []]);
+    },
+  );
+
   it('with a fixed lease lasts longer when its holder extends it', async () => {
     const { manager } = newProcess();
     const lease = await manager.acquire(['k'], call({ leaseMs: 300 }));
