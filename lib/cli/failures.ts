@@ -1,6 +1,7 @@
 import { LockError } from '../index.js';
 import { UsageError } from './arguments.js';
 import { EXIT, type ExitCode } from './commands.js';
+import { printable } from './table.js';
 
 /** Credentials before the host of a URL, up to the last @ of the line: a password may contain @. */
 const CREDENTIALS = /([a-z][a-z\d+.-]*:\/\/)\S*@/gi;
@@ -32,14 +33,17 @@ interface Failure {
   readonly text: string;
 }
 
-/** Returns the text and the exit code of an error. Only an unexpected one shows its stack. */
+/**
+ * Returns the exit code of an error, and its text, which cannot steer the terminal: it may contain a key, or what a server
+ * replied. Only an unexpected error shows its stack.
+ */
 export const failureOf = (error: unknown): Failure => {
   if (error instanceof UsageError)
-    return { exitCode: EXIT.USAGE, text: `${error.message} See nest-redis-lock --help.` };
+    return { exitCode: EXIT.USAGE, text: printable(`${error.message} See nest-redis-lock --help.`) };
   if (!(error instanceof LockError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { exitCode: EXIT.FAILED, text };
+    return { exitCode: EXIT.FAILED, text: text.split('\n').map(printable).join('\n') };
   }
   const isUsage = error.code === 'LOCK_CONFIGURATION' || error.code === 'LOCK_KEY_INVALID';
-  return { exitCode: isUsage ? EXIT.USAGE : EXIT.FAILED, text: error.message };
+  return { exitCode: isUsage ? EXIT.USAGE : EXIT.FAILED, text: printable(error.message) };
 };

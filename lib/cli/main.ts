@@ -7,6 +7,7 @@ import { EXIT, runCommand, type ExitCode, type Terminal } from './commands.js';
 import { failureOf, withoutSecrets } from './failures.js';
 import { HELP } from './help.js';
 import { optionsOf } from './open-store.js';
+import { printable } from './table.js';
 
 const args = process.argv.slice(2);
 
@@ -48,7 +49,7 @@ const main = async (): Promise<ExitCode> => {
       return EXIT.DONE;
     }
     const exitCode = await runOn(invocation);
-    for (const warning of warnings) note(`warning: ${warning}\n`);
+    for (const warning of warnings) note(`warning: ${printable(warning)}\n`);
     return exitCode;
   } catch (error) {
     const { exitCode, text } = failureOf(error);
