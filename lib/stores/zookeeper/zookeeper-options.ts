@@ -9,7 +9,7 @@ const DEFAULT_PORT = 2_181;
 const MAX_PORT = 65_535;
 const DEFAULT_BASE = '/locks';
 /** A host name, an IPv4 address, or an IPv6 address in brackets; and a port. */
-const SERVER = /^(\[[\da-f:.]+\]|[^\s:/,[\]]+)(?::(\d{1,5}))?$/i;
+const SERVER = /^(\[[\da-f:.]+\]|[^\s:/,[\]@]+)(?::(\d{1,5}))?$/i;
 
 /** One server of the ensemble. */
 export interface ZkServer {
@@ -28,11 +28,17 @@ export const parseConnect = (connect: unknown): Ensemble => {
   const expected = 'servers such as "zk1:2181,zk2:2181,zk3:2181", or with a chroot "zk1:2181,zk2:2181/app"';
   if (typeof connect !== 'string') return invalidOption('connect', expected, connect);
   const slash = connect.indexOf('/');
+  const refuse = (): never => {
+    // What stands before the @ is most likely a password.
+    if (!connect.includes('@')) return invalidOption('connect', expected, connect);
+    throw new LockConfigurationError(
+      `connect must be ${expected}. It has no place for a user and a password: pass them in auth.`,
+    );
+  };
   const [list, chroot] = slash < 0 ? [connect, ''] : [connect.slice(0, slash), connect.slice(slash)];
   const servers = list.split(',').map((server): ZkServer => {
     const [, host, port = DEFAULT_PORT] = SERVER.exec(server.trim()) ?? [];
-    if (host === undefined || Number(port) < 1 || Number(port) > MAX_PORT)
-      return invalidOption('connect', expected, connect);
+    if (host === undefined || Number(port) < 1 || Number(port) > MAX_PORT) return refuse();
     return { host: host.replace(/^\[|\]$/g, ''), port: Number(port) };
   });
   return { servers, chroot: chroot === '/' ? '' : checkPath('The chroot of connect', chroot) };

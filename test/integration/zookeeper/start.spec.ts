@@ -39,6 +39,8 @@ describe('ZooKeeperStore refuses', () => {
     ['a server without a name', { connect: 'a:1,,b:1' }, /^connect must be servers.*"a:1,,b:1"/],
     ['a port that is none', { connect: 'a:70000' }, /^connect must be servers/],
     ['a connect with a scheme', { connect: 'zk://a:2181' }, /^connect must be servers/],
+    ['a connect with a user', { connect: 'user@a:2181' }, /^connect must be servers((?!user@).)*auth\.$/],
+    ['and a password', { connect: 'user:s3cr3t@a:2181' }, /^connect must be servers((?!s3cr3t).)*auth\.$/],
     [
       'a chroot with an empty segment',
       { connect: 'a:1/x//y' },
