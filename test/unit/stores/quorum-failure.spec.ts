@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { QuorumFailure } from '../../../lib/stores/redis/quorum/quorum-failure.js';
@@ -33,4 +34,14 @@ describe('a quorum without a majority', () => {
     const byNode = new Map(failures.map((failure, i) => [nodes[i]!, failure]));
     expect(new QuorumFailure(byNode, { nodes, majority: 2 }, 'unknown').passing).toBe(passing);
   });
+});
+
+it('the failure of a quorum shows the names of its nodes, and nothing else of them', () => {
+  const node = { name: 'redis-1:6379', client: { password: 's3cr3t' } } as unknown as QuorumNode;
+  const byNode = new Map([[node, new StoreFailure('no reply', 'unknown')]]);
+  const failure = new QuorumFailure(byNode, { nodes: [node], majority: 1 }, 'unknown');
+  expect(failure.byNode).toBe(byNode);
+  const text = inspect(failure, { depth: 20, showHidden: true });
+  expect(text).toContain('redis-1:6379: no reply');
+  expect(text).not.toContain('s3cr3t');
 });

@@ -4,9 +4,11 @@ import type { QuorumNode } from './quorum-node.js';
 
 /** The failure of a quorum call: too few nodes replied. `cause` is an `AggregateError` with those of the nodes. */
 export class QuorumFailure extends StoreFailure {
+  // Private: a log that shows all of an error would show the nodes, with their clients and the keys of earlier calls.
+  readonly #byNode: ReadonlyMap<QuorumNode, StoreFailure>;
+
   constructor(
-    /** Failures by node. */
-    readonly byNode: ReadonlyMap<QuorumNode, StoreFailure>,
+    byNode: ReadonlyMap<QuorumNode, StoreFailure>,
     { nodes, majority }: { readonly nodes: readonly QuorumNode[]; readonly majority: number },
     outcome: StoreOutcome,
   ) {
@@ -28,6 +30,12 @@ export class QuorumFailure extends StoreFailure {
         claimOnly: all.length > 0 && all.every(({ claimOnly }) => claimOnly),
       },
     );
+    this.#byNode = byNode;
+  }
+
+  /** Failures by node. */
+  get byNode(): ReadonlyMap<QuorumNode, StoreFailure> {
+    return this.#byNode;
   }
 }
 
