@@ -1,6 +1,6 @@
 import { isTaken, LockConfigurationError, type LockNotAcquiredError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
-import { handlingTaken } from '../core/settings/lock-call.js';
+import { handlingTaken, usedAgain } from '../core/settings/lock-call.js';
 import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
 import type { DecoratorName } from './check-use.js';
@@ -48,7 +48,8 @@ export const callOptions = (
 ): CallOptions => {
   const { label = defaultLabel, waitMs } = options;
   const skips = onBusy === 'skip' && waitMs === undefined;
-  return Object.freeze({ ...options, label, ...(skips && { waitMs: 0 }) });
+  const call = handlingTaken({ ...options, label, ...(skips && { waitMs: 0 }) }, onBusy !== undefined);
+  return usedAgain(Object.freeze(call));
 };
 
 /** Marks the options of a method with `onBusy`, which handles a taken key by itself. */
@@ -59,7 +60,7 @@ export const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptio
 export const optionsNow = (spec: LockedMethodSpec): CallOptions => {
   const { callOptions: options } = spec;
   const signal = options.signal ?? spec.callSignal();
-  return asked(spec, signal ? { ...options, signal } : options);
+  return signal && signal !== options.signal ? asked(spec, { ...options, signal }) : options;
 };
 
 /** Returns true when the method's own lock is taken, false when the error comes from a lock inside its body. */
