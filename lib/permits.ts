@@ -6,8 +6,8 @@ import type { PermitOptions, PermitSectionOptions, Without } from './core/settin
 import type { LockCall } from './core/settings/lock-call.js';
 
 type ForAcquire = PermitOptions &
-  Without<'permits' | 'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'reentrant' | 'mode'>;
-type ForSection = PermitSectionOptions & Without<'permits' | 'onBusy' | 'service' | 'reentrant' | 'mode'>;
+  Without<'permits' | 'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'inside' | 'mode'>;
+type ForSection = PermitSectionOptions & Without<'permits' | 'onBusy' | 'service' | 'inside' | 'mode'>;
 
 /**
  * The permits of one key: a number of callers, over all processes, may hold one each. Every permit has a lease, which the

@@ -107,7 +107,7 @@ export class LockManager implements LeaseHost {
   private acquireNow(keys: readonly KeyOfCall[], call: LockCall, forCaller: boolean): Promise<Lease> {
     const startedAt = this.runtime.now();
     this.inFlight.begin();
-    const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt);
+    const granted = (parts: readonly LeasePart[]): Lease => this.granted(parts, startedAt, call);
     const refused: Refused = (error, key) => this.refused(error, keys, startedAt, call, forCaller, key);
     try {
       return this.core.awaited(this.acquisition.take(keys, startedAt, call, granted, refused));
@@ -154,9 +154,9 @@ export class LockManager implements LeaseHost {
     }
   }
 
-  private granted(parts: readonly LeasePart[], startedAt: number): Lease {
+  private granted(parts: readonly LeasePart[], startedAt: number, { inside }: LockCall): Lease {
     this.releasing.acquired(parts, startedAt);
-    return new Lease(this, parts);
+    return new Lease(this, parts, inside);
   }
 
   /** @param one the key that was refused: the key of the error is only what people see */
@@ -216,7 +216,7 @@ export class LockManager implements LeaseHost {
     try {
       return await this.core.telemetry.inSection(open, section, lease);
     } finally {
-      if (!open.close()) await open.emptied();
+      open.close();
     }
   }
 
@@ -239,7 +239,8 @@ export class LockManager implements LeaseHost {
       result = await this.core.telemetry.inSection(open, section, lease);
       lease.succeeded(call);
     } finally {
-      if (!open.close()) await open.emptied();
+      open.close();
+      if (lease.close()) await lease.emptied();
       const ended = this.end(lease);
       if (call.awaitRelease) await ended;
     }

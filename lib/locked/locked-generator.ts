@@ -1,23 +1,23 @@
-import { isBusy, notRun, optionsNow, type AnyMethod, type LockedMethodSpec } from './locked-method.js';
+import { isBusy, notRun, optionsNow, type CallLocked, type LockedMethodSpec } from './locked-method.js';
 import { openSection } from './open-section.js';
 import { stepsIn } from './streams.js';
 
 /** Wraps an async generator: its reader holds the lock from the first step to the last. */
-export const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
-  async function* (this: unknown, ...args: unknown[]): AsyncGenerator<unknown, unknown, unknown> {
+export const lockedGenerator = (spec: LockedMethodSpec): CallLocked =>
+  async function* (self, args, inside): AsyncGenerator<unknown, unknown, unknown> {
     const { onBusy } = spec.options;
-    const locks = spec.serviceOf(this);
-    const keys = spec.keysOf(locks, args, this);
+    const locks = spec.serviceOf(self);
+    const keys = spec.keysOf(locks, args, self);
     let section;
     try {
       section = await openSection(
-        (body) => spec.run(locks, keys, optionsNow(spec), body),
+        (body) => spec.run(locks, keys, optionsNow(spec, inside), body),
         () => notRun(spec),
       );
     } catch (error) {
       if (!onBusy || !isBusy(error, false)) throw error;
       if (onBusy === 'skip') return undefined;
-      return yield* onBusy.apply(this as never, [error, ...args] as never) as AsyncGenerator<
+      return yield* onBusy.apply(self as never, [error, ...args] as never) as AsyncGenerator<
         unknown,
         unknown,
         unknown
@@ -26,7 +26,7 @@ export const lockedGenerator = (spec: LockedMethodSpec): AnyMethod =>
     const opened = section;
     let done = false;
     try {
-      const source = opened.inSection(() => spec.original.apply(this, args)) as AsyncGenerator<
+      const source = opened.inSection(() => spec.original.apply(self, args)) as AsyncGenerator<
         unknown,
         unknown,
         unknown

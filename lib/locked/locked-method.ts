@@ -1,4 +1,5 @@
 import { isTaken, LockConfigurationError, type LockNotAcquiredError } from '../core/errors/lock.errors.js';
+import type { Lease } from '../core/lease/lease.js';
 import type { LockSection } from '../core/lock-manager.js';
 import { handlingTaken, usedAgain } from '../core/settings/lock-call.js';
 import type { KeyOfCall } from '../core/settings/acquire-options.js';
@@ -8,8 +9,13 @@ import type { LimitedOptions, LockedOptions } from './locked.options.js';
 
 export type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
+/** Calls a locked method. `inside`: lease that the call is proven to be inside of. */
+export type CallLocked = (self: unknown, args: unknown[], inside: Lease | undefined) => unknown;
+
 /** Options of both decorators, without those that the decorator handles itself. */
-export type CallOptions = Omit<LockedOptions & LimitedOptions, 'onBusy' | 'service'>;
+export type CallOptions = Omit<LockedOptions & LimitedOptions, 'onBusy' | 'service'> & {
+  readonly inside?: Lease;
+};
 
 /** Runs a section under a lock (`@Locked`) or a permit (`@Limited`). */
 export type RunSection = (
@@ -57,10 +63,11 @@ export const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptio
   handlingTaken(call, onBusy !== undefined);
 
 /** Returns the options of one call. */
-export const optionsNow = (spec: LockedMethodSpec): CallOptions => {
+export const optionsNow = (spec: LockedMethodSpec, inside: Lease | undefined): CallOptions => {
   const { callOptions: options } = spec;
   const signal = options.signal ?? spec.callSignal();
-  return signal && signal !== options.signal ? asked(spec, { ...options, signal }) : options;
+  if (!inside && signal === options.signal) return options;
+  return asked(spec, { ...options, ...(signal && { signal }), ...(inside && { inside }) });
 };
 
 /** Returns true when the method's own lock is taken, false when the error comes from a lock inside its body. */

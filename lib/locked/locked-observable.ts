@@ -2,23 +2,31 @@ import { defer, Observable, takeUntil, throwError } from 'rxjs';
 import type { LockSection } from '../core/lock-manager.js';
 import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
-import { asked, isBusy, notRun, optionsNow, type AnyMethod, type LockedMethodSpec } from './locked-method.js';
+import {
+  asked,
+  isBusy,
+  notRun,
+  optionsNow,
+  type CallLocked,
+  type LockedMethodSpec,
+} from './locked-method.js';
 
 /** Wraps a method that returns an Observable: each subscriber holds the lock until its stream has ended. */
-export const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
-  function (this: unknown, ...args: unknown[]): Observable<unknown> {
+export const lockedObservable =
+  (spec: LockedMethodSpec): CallLocked =>
+  (self, args, inside) => {
     const { onBusy } = spec.options;
     let locks: LockService;
     let keys: readonly KeyOfCall[];
     try {
-      locks = spec.serviceOf(this);
-      keys = spec.keysOf(locks, args, this);
+      locks = spec.serviceOf(self);
+      keys = spec.keysOf(locks, args, self);
     } catch (error) {
       return throwError(() => error);
     }
     return new Observable((subscriber) => {
       const gone = new AbortController();
-      const options = optionsNow(spec);
+      const options = optionsNow(spec, inside);
       const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
       let started = false;
       const body: LockSection<void> = () =>
@@ -29,7 +37,7 @@ export const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           // Ends the section when the source completes, fails, or is unsubscribed from.
           subscriber.add(done);
           if (subscriber.closed) return;
-          const source = spec.original.apply(this, args) as Observable<unknown>;
+          const source = spec.original.apply(self, args) as Observable<unknown>;
           // A source that emits all its values inside `subscribe` has to learn at once that its subscriber has left.
           const unsubscribed = new Observable<void>((stop) => subscriber.add(() => stop.next()));
           new Observable((reader) => source.subscribe(reader))
@@ -53,7 +61,7 @@ export const lockedObservable = (spec: LockedMethodSpec): AnyMethod =>
           if (onBusy === 'skip') return subscriber.complete();
           // Deferred, so that an error that it throws becomes an error of the stream.
           const fallback = defer(
-            () => onBusy.apply(this as never, [error, ...args] as never) as Observable<unknown>,
+            () => onBusy.apply(self as never, [error, ...args] as never) as Observable<unknown>,
           );
           subscriber.add(fallback.subscribe(subscriber));
         });

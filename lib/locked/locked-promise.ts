@@ -1,5 +1,6 @@
 import { isArray } from '../core/errors/describe.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import type { Lease } from '../core/lease/lease.js';
 import type { LockSection } from '../core/lock-manager.js';
 import { IterablePromise } from './iterable-promise.js';
 import {
@@ -7,26 +8,27 @@ import {
   notRun,
   optionsNow,
   streamRefused,
-  type AnyMethod,
+  type CallLocked,
   type LockedMethodSpec,
 } from './locked-method.js';
 import { asStream, isAsyncIterable, isPromiseLike, isStream } from './streams.js';
 
 /** Wraps an async method: the lock is held until its promise settles, and then until a stream in it has been read. */
-export const lockedPromise = (spec: LockedMethodSpec): AnyMethod =>
-  function (this: unknown, ...args: unknown[]): Promise<unknown> {
-    return new Promise((resolve, reject) => {
-      runLocked(spec, this, args, { streams: resolve }).then(resolve, reject);
+export const lockedPromise =
+  (spec: LockedMethodSpec): CallLocked =>
+  (self, args, inside) =>
+    new Promise((resolve, reject) => {
+      runLocked(spec, self, args, inside, { streams: resolve }).then(resolve, reject);
     });
-  };
 
 /**
  * Wraps a method whose result can be awaited or iterated.
  *
  * @param isRead whether the result is known to be iterated; then only the reader gets a failure
  */
-export const lockedIterable = (spec: LockedMethodSpec, isRead: boolean): AnyMethod =>
-  function (this: unknown, ...args: unknown[]): Promise<unknown> {
+export const lockedIterable =
+  (spec: LockedMethodSpec, isRead: boolean): CallLocked =>
+  (self, args, inside) => {
     let skipped = false;
     let wasAwaited = false;
     const iterate = (value: unknown): AsyncIterator<unknown, unknown, unknown> => {
@@ -36,7 +38,7 @@ export const lockedIterable = (spec: LockedMethodSpec, isRead: boolean): AnyMeth
       throw notIterable(spec, value, wasAwaited);
     };
     return IterablePromise.of(iterate, isRead, (promise, streams) =>
-      runLocked(spec, this, args, {
+      runLocked(spec, self, args, inside, {
         streams,
         skips: () => void (skipped = true),
         rowsOf: (query) => {
@@ -73,6 +75,7 @@ const runLocked = async (
   spec: LockedMethodSpec,
   self: unknown,
   args: unknown[],
+  inside: Lease | undefined,
   listener: Listener,
 ): Promise<unknown> => {
   let started = false;
@@ -92,7 +95,7 @@ const runLocked = async (
   try {
     const locks = spec.serviceOf(self);
     // A mocked service may return no promise.
-    await spec.run(locks, spec.keysOf(locks, args, self), optionsNow(spec), body);
+    await spec.run(locks, spec.keysOf(locks, args, self), optionsNow(spec, inside), body);
   } catch (error) {
     const { onBusy } = spec.options;
     if (!onBusy || !isBusy(error, started)) throw error;

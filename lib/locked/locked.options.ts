@@ -18,7 +18,7 @@ export interface DecoratorOptions {
 }
 
 /** Options of `@Locked`. */
-export interface LockedOptions extends SectionOptions, DecoratorOptions {}
+export interface LockedOptions extends Omit<SectionOptions, 'inside'>, DecoratorOptions {}
 
 /** Options of `@Limited`. */
 export interface LimitedOptions extends PermitSectionOptions, PermitsOptions, DecoratorOptions {}

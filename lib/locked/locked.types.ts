@@ -104,8 +104,8 @@ interface SkipOptions {
   readonly waitMs?: 0;
 }
 
-type OptionsOfLocked = LockedOptions & Without<'permits'>;
-type OptionsOfLimited = LimitedOptions & Without<'reentrant' | 'mode'>;
+type OptionsOfLocked = LockedOptions & Without<'permits' | 'inside'>;
+type OptionsOfLimited = LimitedOptions & Without<'inside' | 'mode'>;
 
 export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
   // It is the first signature because a function gets its return type from the first one tried. There, modes are

@@ -12,6 +12,11 @@ export type ResultStyle = 'promise' | 'observable' | 'generator' | 'iterable' | 
 /** Return types that certainly are no promise. */
 const SYNCHRONOUS: readonly unknown[] = [String, Number, Boolean, BigInt, Symbol, Array, Function, Date];
 
+const tagOf = (method: AnyMethod): string => Object.prototype.toString.call(method);
+
+export const isGenerator = (method: AnyMethod): boolean =>
+  tagOf(method) === '[object AsyncGeneratorFunction]';
+
 /** Returns the style of a method, from its function and its declared type; throws for a synchronous one. */
 export const resultStyle = (
   decorator: DecoratorName,
@@ -20,8 +25,8 @@ export const resultStyle = (
   original: AnyMethod,
   where: string,
 ): ResultStyle => {
-  const kind = Object.prototype.toString.call(original);
-  if (kind === '[object AsyncGeneratorFunction]') return 'generator';
+  const kind = tagOf(original);
+  if (isGenerator(original)) return 'generator';
   if (kind === '[object AsyncFunction]') return 'promise';
   const declared = Reflect.getMetadata('design:returntype', target, property as string) as
     { name?: string } | undefined;

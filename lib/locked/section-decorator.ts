@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { callableInside } from '../core/nesting/callable-inside.js';
 import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import { defaultCall, resolveCall, type LockCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
@@ -25,10 +26,11 @@ import {
   callOptions,
   streamRefused,
   type AnyMethod,
+  type CallLocked,
   type LockedMethodSpec,
   type RunSection,
 } from './locked-method.js';
-import { resultStyle, type ResultStyle } from './result-style.js';
+import { isGenerator, resultStyle, type ResultStyle } from './result-style.js';
 
 type AnyOptions = LockedOptions & LimitedOptions;
 type AnyMetadata = LockedMetadata | LimitedMetadata;
@@ -95,7 +97,11 @@ export const sectionDecorator =
       };
       const checkOptions = (locks: LockService): void =>
         named(where, () => locks.checkSection(decorator.method, spec.callOptions));
-      const wrapper = likeOriginal(wrapMethod(spec, style), original);
+      const run = callLocked(spec, style);
+      const wrapper = likeOriginal(function (this: unknown, ...args) {
+        return run(this, args, undefined);
+      }, original);
+      callableInside(wrapper, { decorator: decorator.name, name: property, run });
       const metadata = metadataOf(key as Key | undefined, options, where);
       refuseSameKey(original, metadata, where);
       Reflect.defineMetadata(decorator.metadataKey, metadata, wrapper);
@@ -112,8 +118,8 @@ export const sectionDecorator =
     };
   };
 
-/** Wraps a method so that it runs inside its lock, or not at all. */
-const wrapMethod = (spec: LockedMethodSpec, style: ResultStyle): AnyMethod => {
+/** Returns how a method is called, so that it runs inside its lock, or not at all. */
+const callLocked = (spec: LockedMethodSpec, style: ResultStyle): CallLocked => {
   if (style === 'observable') return lockedObservable(spec);
   if (style === 'generator') return lockedGenerator(spec);
   return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
@@ -184,12 +190,13 @@ const refuseSameKey = (original: AnyMethod, outer: AnyMetadata, where: string): 
 
 /**
  * Copies the name, the length and the metadata of the original: Nest reads the first two, and decorators below have set
- * metadata on it.
+ * metadata on it. A decorator above recognizes an async generator function by its prototype.
  */
 const likeOriginal = (wrapper: AnyMethod, original: AnyMethod): AnyMethod => {
   for (const name of ['name', 'length'] as const) {
     Object.defineProperty(wrapper, name, { value: original[name], configurable: true });
   }
+  if (isGenerator(original)) Object.setPrototypeOf(wrapper, Object.getPrototypeOf(original) as object);
   for (const metadataKey of Reflect.getOwnMetadataKeys(original)) {
     Reflect.defineMetadata(metadataKey, Reflect.getOwnMetadata(metadataKey, original), wrapper);
   }

@@ -3,7 +3,7 @@ import type { SectionOptions, Without } from '../core/settings/acquire-options.j
 import type { ShowKey } from '../core/shown-key.js';
 import type { LockCall } from '../core/settings/lock-call.js';
 import { checkOwnMode, oneKindOf } from '../core/acquire/keys-of-call.js';
-import { closeAll, currentSection, runInSection, type Section } from '../core/nesting/section.js';
+import { currentSection, runInSection, type Section } from '../core/nesting/section.js';
 import { checkKeyMode, checkOneKey, elementsOf } from '../key/key-check.js';
 import { checkedSection } from '../call-arguments.js';
 import type { LockService } from '../lock.service.js';
@@ -18,7 +18,7 @@ export interface LockOfService {
   readonly mode?: 'read' | 'write' | undefined;
 }
 
-type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits' | 'oncePerMs'>;
+type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits' | 'oncePerMs' | 'inside'>;
 
 /** Function that runs while all locks are held. */
 export type MultiSection<T> = (lease: MultiLease) => T | PromiseLike<T>;
@@ -118,7 +118,9 @@ const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<
     }
     return await runInSection(open.at(-1), section, all);
   } finally {
-    await closeAll(open);
+    for (const section of open.reverse()) section.close();
+    const entered = all.parts.filter(({ lease }) => lease.close());
+    await Promise.all(entered.map(({ lease }) => lease.emptied()));
   }
 };
 
@@ -134,6 +136,9 @@ const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<
  * - A fixed `leaseMs` and `holdAtLeastMs` count from when all locks are held; until then all leases are renewed.
  * - If the modules have different defaults, the longest `waitMs` applies. `onLost: 'throw'` applies if one module has
  *   it, `awaitRelease: false` only if all have it.
+ *
+ * `currentLease()` in the section is the lease of the last lock. A call for one of the keys in it is an ordinary caller; a
+ * nested call is made with `lease.of(service, key).call(…)`.
  *
  * If one lock is lost, the others stay held: `lease.signal` aborts, and `lease.loss` names the lost key.
  *

@@ -17,8 +17,8 @@ export type TestingMode = 'memory' | 'off';
 export interface TestingSettings extends LockSettingsInput {
   /**
    * Limit of every wait in ms: for locks, permits, semaphores and latches, also with a greater `waitMs` or `Infinity` at a
-   * decorator. A test that would wait for 10 s then fails soon, and the error names this option. Minimum: 1. Default: no
-   * limit.
+   * decorator. A test that would wait for 10 s then fails soon, and the error names this option. Minimum: 1. `Infinity`: no
+   * limit. Default: 1,000.
    */
   readonly maxWaitMs?: number;
 }
@@ -39,6 +39,9 @@ export interface RedisLockTestingOptions extends RedisLockTestingAsyncOptions {
   /** Names of further lock modules that this one replaces, beside the unnamed one. Default: none. */
   readonly names?: readonly string[];
 }
+
+/** A nested call without its proof waits for itself: its test fails after this. */
+const DEFAULT_MAX_WAIT_MS = 1_000;
 
 const TESTING_NAMES: Names<TestingSettings> = { ...SETTING_NAMES, maxWaitMs: true };
 
@@ -81,7 +84,7 @@ const resolve = (
   const settings = resolveSettings(options);
   return {
     mode,
-    settings: { ...settings, excludes: mode === 'memory', maxWaitMs: maxWaitMs ?? settings.maxWaitMs },
+    settings: { ...settings, excludes: mode === 'memory', maxWaitMs: maxWaitMs ?? DEFAULT_MAX_WAIT_MS },
     context,
   };
 };

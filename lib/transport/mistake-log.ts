@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import type { LockError, LockErrorCode } from '../core/errors/lock.errors.js';
+import { isTaken, type LockError, type LockErrorCode } from '../core/errors/lock.errors.js';
 import { clientPlaceholderOf } from './lock-error-mapping.js';
 
 /** Codes of programming errors: the client's message names no cause, and Nest does not log HTTP exceptions. */
@@ -12,7 +12,7 @@ const MISTAKES: ReadonlySet<LockErrorCode> = new Set([
 /** More places than an app has methods: the set stays bounded, and nothing is logged twice. */
 const MAX_PLACES = 1_000;
 
-/** Logs programming errors, once for each place and code. Mistakes of clients are in the debug log only. */
+/** Logs programming errors, most of them once for each place and code. Mistakes of clients are in the debug log only. */
 export class MistakeLog {
   private readonly reported = new Set<string>();
   private readonly logger = new Logger('RedisLockModule');
@@ -24,6 +24,10 @@ export class MistakeLog {
    */
   notify(error: LockError, where: string): void {
     const { code } = error;
+    // Each of them: the call may have waited for itself, and its client got "taken".
+    if (isTaken(error) && error.heldAround) {
+      return this.logger.error(`${where} failed with ${code}: ${error.message}`, error.stack);
+    }
     if (!MISTAKES.has(code)) return;
     if (clientPlaceholderOf(error) !== undefined) {
       return this.logger.debug(`${where} refused a value of its client: ${error.message}`);

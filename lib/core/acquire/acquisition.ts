@@ -1,12 +1,12 @@
 import type { CoreContext } from '../core-context.js';
 import { abortedError, lostError, notReentrantError, selfDeadlockError } from '../errors/error-messages.js';
-import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
 import type { Releasing } from '../lease/releasing.js';
-import { enclosingEntry } from '../nesting/nested-entry.js';
+import { HeldAround } from '../nesting/held-around.js';
 import { LockOrder } from '../nesting/lock-order.js';
-import { isNested, kindAround } from '../nesting/section.js';
+import { enterPart, mayEnter, provenPart } from '../nesting/proven-part.js';
+import { isNested } from '../nesting/section.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { invalidOption } from '../settings/option-checks.js';
@@ -35,6 +35,7 @@ export class Acquisition {
   private readonly one: OneKey;
   private readonly several: SeveralKeys;
   private readonly order: LockOrder;
+  private readonly heldAround: HeldAround;
 
   constructor(
     private readonly scope: object,
@@ -44,6 +45,7 @@ export class Acquisition {
     this.one = new OneKey(core, releasing);
     this.several = new SeveralKeys(core);
     this.order = new LockOrder(scope, core.logger, core.shown);
+    this.heldAround = new HeldAround(scope, core.logger, core.shown);
   }
 
   /**
@@ -59,7 +61,7 @@ export class Acquisition {
   ): Promise<T> {
     const { signal, label } = call;
     const waitMs = this.core.waitCap.of(call.waitMs);
-    const nested = isNested(this.core.group);
+    const nested = this.isNested(call);
     const [first] = keys;
     if (nested || keys.length !== 1 || typeof first !== 'string') {
       const wait = { startedAt, waitMs, signal, nested, label };
@@ -86,8 +88,13 @@ export class Acquisition {
   ): Promise<LeasePart[]> {
     const { signal, label } = call;
     const waitMs = this.core.waitCap.of(call.waitMs);
-    const wait = { startedAt, waitMs, signal, nested: isNested(this.core.group), label };
+    const wait = { startedAt, waitMs, signal, nested: this.isNested(call), label };
     return this.takeInto([], this.withName(key), wait, call, leaseMeanwhile);
+  }
+
+  /** Returns whether a call belongs to running work: it is proven inside of a lease, or runs inside a section. */
+  private isNested({ inside }: LockCall): boolean {
+    return inside.some((lease) => !lease.isClosed) || isNested(this.core.group);
   }
 
   /** All keys that a call wants together are taken: its fixed lease and its minimum time begin. */
@@ -108,9 +115,9 @@ export class Acquisition {
   ): readonly LeasePart[] {
     if (holdAtLeastMs === 0 && maxHoldMs === Infinity) return parts;
     const now = this.core.runtime.now();
-    for (const { hold, entry } of parts) {
+    for (const { hold, outer } of parts) {
       if (holdAtLeastMs > 0) hold.keepAtLeastUntil(now + holdAtLeastMs);
-      if (entry || maxHoldMs === Infinity) continue;
+      if (outer || maxHoldMs === Infinity) continue;
       hold.limitTo(now + maxHoldMs);
       this.core.keeper.schedule(hold);
     }
@@ -152,45 +159,48 @@ export class Acquisition {
     };
   }
 
-  /** Takes one key and adds it to the parts: an entry into an enclosing section, or a hold of its own. */
+  /** Takes one key and adds it to the parts: an entry into an outer lease, or a hold of its own. */
   private async takeInto(
     parts: LeasePart[],
-    { key, finalKey }: NamedKey,
+    named: NamedKey,
     waitOfAll: WaitOfAll,
     call: LockCall,
     leaseMs: number | undefined,
   ): Promise<LeasePart[]> {
+    const { key, finalKey } = named;
     const wait: Wait = { key, kind: call.kind, ...waitOfAll };
-    for (let entry; wait.nested && (entry = enclosingEntry(this.scope, call.kind, finalKey));) {
-      const { part: outer } = entry;
-      this.throwIfAborted(wait);
-      if (!call.reentrant) throw notReentrantError(this.core.shown(key));
-      this.core.keeper.checkExpiry(outer.hold);
-      // The work around this call has no right any more: going on under a new lock would hide that.
-      if (outer.state === 'lost') {
-        throw lostError(
-          this.core.shown(key),
-          outer.hold.claim,
-          outer.lossReason,
-          this.core.runtime.now() - outer.hold.grantedAt,
-        );
+    let around: LeasePart | undefined;
+    try {
+      for (let outer; (outer = provenPart(call.inside, this.scope, key));) {
+        this.checkEntry(outer, wait, call);
+        around = wait.nested ? this.heldAround.check(key, call, outer) : undefined;
+        const part = await enterPart(outer, wait, this.core);
+        if (!part) continue;
+        parts.push(part);
+        return parts;
       }
-      this.checkMinimum(outer.hold, call.holdAtLeastMs);
-      const part = await entry.enter(wait, this.core);
-      if (!part) continue;
-      parts.push(part);
+      around = wait.nested ? this.heldAround.check(key, call) : undefined;
+      if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey);
+      parts.push(partOf(await this.one.take(wait, finalKey, call, leaseMs), named, call.label));
       return parts;
+    } catch (error) {
+      throw this.heldAround.explain(error, around, call);
     }
-    if (wait.nested) this.throwIfForItself(key, finalKey, call.kind);
-    if (wait.nested && this.core.settings.excludes) this.order.check(key, finalKey, call);
-    parts.push(partOf(await this.one.take(wait, finalKey, call, leaseMs), { key, finalKey }, call.label));
-    return parts;
   }
 
-  /** What would wait for a section around it is refused at once, however long it may wait. */
-  private throwIfForItself(key: string, finalKey: string, kind: LockKind): void {
-    const around = kindAround(this.scope, finalKey, kindOf(kind).selfDeadlockIn);
-    if (around) throw selfDeadlockError(this.core.shown(key), kind, around);
+  /** Throws when a call may not enter the lease that it is proven inside of. */
+  private checkEntry(outer: LeasePart, wait: Wait, { kind, oncePerMs, holdAtLeastMs }: LockCall): void {
+    const { hold } = outer;
+    const { keeper, runtime, shown } = this.core;
+    this.throwIfAborted(wait);
+    if (oncePerMs !== undefined) throw notReentrantError(shown(wait.key));
+    keeper.checkExpiry(hold);
+    // The work around this call has no right any more: going on under a new lock would hide that.
+    if (outer.state === 'lost') {
+      throw lostError(shown(wait.key), hold.claim, outer.lossReason, runtime.now() - hold.grantedAt);
+    }
+    if (!mayEnter(kind, outer)) throw selfDeadlockError(shown(wait.key), kind, hold.claim.kind);
+    this.checkMinimum(hold, holdAtLeastMs);
   }
 
   /** A minimum that is longer than a fixed lease has left would end with that. */

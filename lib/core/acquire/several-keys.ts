@@ -13,7 +13,7 @@ export class SeveralKeys {
 
   /** Gives holds that were taken one after the other the fixed lease that was asked for, all from now on. */
   async fixLeases(parts: readonly LeasePart[], leaseMs: number): Promise<void> {
-    const own = parts.filter(({ entry }) => !entry).map(({ hold }) => hold);
+    const own = parts.filter(({ outer }) => !outer).map(({ hold }) => hold);
     const sentAt = this.core.runtime.now();
     await Promise.all(own.map((hold) => this.fixLease(hold, leaseMs, sentAt)));
   }

@@ -1,6 +1,5 @@
 import {
   LockAbortedError,
-  LockConfigurationError,
   LockKeyError,
   LockLostError,
   LockNotAcquiredError,
@@ -75,12 +74,30 @@ export const queueFullError = (key: ShownKey, maxWaiters: number): LockNotAcquir
 export const notReentrantError = (key: ShownKey): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
-    `"${key}" is already held by this call, and reentrant is false. ` +
-      `Take it once further out, or run the inner call in detached().`,
+    `"${key}" is held by the outer lease of this call, and a call with oncePerMs does not nest: its window belongs to the ` +
+      `whole lock. Put oncePerMs on the outer call, or leave it out.`,
     { key },
   );
 
-/** @param around kind of lock that the enclosing sections hold on the key */
+/** @param label label of the section around that holds the key */
+export const endlessForItselfError = (key: ShownKey, label: string): LockNotAcquiredError =>
+  new LockNotAcquiredError(
+    'LOCK_NOT_REENTRANT',
+    `"${key}" is held by a section of "${label}" around this call, and waitMs is Infinity: a part of that section would wait ` +
+      'for itself without end. Nest it with lease.call or inside: lease, or set a waitMs. If it is a task of a queue that ' +
+      'only runs in this context, bind it with AsyncResource.bind where it is added, or wrap it in detached(fn).',
+    { key },
+  );
+
+/** Returns what a call has to know whose context holds the key that it asks for. @param kind what it asks for */
+export const heldAroundText = (label: string, kind: LockKind): string =>
+  `a section of "${label}" around this call holds the key. If the call is a part of it, ` +
+  (kindOf(kind).reentrantInto.length > 0
+    ? 'use lease.call or inside: lease, or call an unlocked method. '
+    : 'take the permit once, in the outer call. ') +
+  'If it is a task of a queue, it waits in its turn: do not await that queue while you hold this key.';
+
+/** @param around kind of lock that the outer lease holds on the key */
 export const selfDeadlockError = (key: ShownKey, kind: LockKind, around: LockKind): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
@@ -290,19 +307,4 @@ export const fencedError = (
       `${laterToken === undefined ? '' : ` (${laterToken})`} was in the database before this one (${token}). ` +
       'Let this error roll the transaction back. Then acquire the lock again and repeat the work.',
     { key, reason: 'fenced' },
-  );
-
-export const endlessForItselfError = (key: ShownKey, permits: number): LockConfigurationError =>
-  new LockConfigurationError(
-    `Waiting for a permit of "${key}" without limit would never end: the calls around this one have ` +
-      `${permits === 1 ? 'the only one' : `all ${permits} of them`}. Take it once further out, pass more permits, or ` +
-      'set a waitMs.',
-    { key },
-  );
-
-export const endlessOutOfOrderError = (key: ShownKey, held: ShownKey): LockConfigurationError =>
-  new LockConfigurationError(
-    `Waiting for "${key}" without limit while holding "${held}" can deadlock: others may take them the other way ` +
-      `round. Take both at once (@Locked([...]), withLock([...])), nest them in ascending order, or set a waitMs.`,
-    { key },
   );

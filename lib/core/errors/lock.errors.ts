@@ -57,8 +57,8 @@ interface NotAcquired extends Details {
 }
 
 /**
- * The lock was not acquired: the wait timed out (also for permits or a latch), the queue was full, or nesting is not
- * allowed.
+ * The lock was not acquired: the wait timed out (also for permits or a latch), the queue was full, or the call cannot
+ * nest.
  */
 export class LockNotAcquiredError extends LockError {
   /** @internal */
@@ -86,6 +86,12 @@ export class LockNotAcquiredError extends LockError {
    * by hand without the option `label`, for semaphores and latches, and for `onBusy`.
    */
   readonly retryAfterMs?: number;
+  /**
+   * True when a section of the caller's asynchronous context holds the key. If the call is a part of that section, it waited
+   * for itself. If it is a task of a queue that runs in the section's context, it waited in its turn. The message says what to
+   * do. The interceptor logs each such error.
+   */
+  readonly heldAround?: true;
 
   constructor(code: LockErrorCode, message: string, options: NotAcquired = {}) {
     super(code, message, options);

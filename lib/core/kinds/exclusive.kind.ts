@@ -9,7 +9,6 @@ export const exclusive = {
   shared: false,
   fenced: true,
   reentrantInto: ['exclusive', 'fair'],
-  selfDeadlockIn: ['read', 'write'],
   downgradesTo: undefined,
   owners: 'counted',
 } as const satisfies Kind;

@@ -12,7 +12,6 @@ export const fair = {
   shared: false,
   fenced: true,
   reentrantInto: ['fair', 'exclusive'],
-  selfDeadlockIn: ['read', 'write'],
   downgradesTo: undefined,
   owners: 'named',
 } as const satisfies Kind;

@@ -21,13 +21,11 @@ export interface Kind {
   readonly shared: boolean;
   /** Whether a grant has a fencing token. */
   readonly fenced: boolean;
-  /** Kinds that this kind is reentrant into: a nested claim enters such a hold without a request to the store. */
-  readonly reentrantInto: readonly string[];
   /**
-   * Kinds inside which a nested claim of this kind on the same key is a self-deadlock. Such a claim is rejected at
-   * once.
+   * Kinds that this kind is reentrant into: a nested call enters such a hold without a request to the store. A nested call
+   * of a hold of any other kind would wait for itself, and is rejected. None: permits do not nest.
    */
-  readonly selfDeadlockIn: readonly string[];
+  readonly reentrantInto: readonly string[];
   /** Kind that a hold of this kind downgrades to, in one step and for the same owner. */
   readonly downgradesTo: string | undefined;
   /**

@@ -12,7 +12,6 @@ export const permit = {
   shared: false,
   fenced: false,
   reentrantInto: [],
-  selfDeadlockIn: [],
   downgradesTo: undefined,
   owners: 'random',
 } as const satisfies Kind;

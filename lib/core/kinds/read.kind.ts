@@ -12,7 +12,6 @@ export const read = {
   shared: true,
   fenced: false,
   reentrantInto: ['read', 'write'],
-  selfDeadlockIn: ['exclusive', 'fair'],
   downgradesTo: undefined,
   owners: 'counted',
 } as const satisfies Kind;

@@ -9,7 +9,6 @@ export const write = {
   shared: false,
   fenced: true,
   reentrantInto: ['write'],
-  selfDeadlockIn: ['read', 'exclusive', 'fair'],
   downgradesTo: 'read',
   owners: 'counted',
 } as const satisfies Kind;

@@ -28,14 +28,14 @@ export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<v
   lease.mustBeHeld('downgrade');
 };
 
-const check = (core: CoreContext, { key: given, hold, entry, siblings }: LeasePart): void => {
+const check = (core: CoreContext, { key: given, hold, outer, siblings }: LeasePart): void => {
   const { noun, downgradesTo } = kindOf(hold.takenAs);
   const refuse = (why: string): never => {
     const key = core.shown(given);
     throw new LockConfigurationError(`The ${noun} on "${key}" cannot be downgraded: ${why}.`, { key });
   };
   if (downgradesTo === undefined) refuse('only a write lock can');
-  if (entry) refuse('it belongs to a call around this one; downgrade the lease of that');
+  if (outer) refuse('it belongs to a call around this one; downgrade the lease of that');
   if (siblings?.inUse) refuse('nested calls are inside it; downgrade it when they have ended');
   core.requests.checkDowngrade(hold.takenAs);
 };

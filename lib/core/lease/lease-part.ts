@@ -2,15 +2,9 @@ import type { SiblingQueue } from '../nesting/sibling-queue.js';
 import type { Hold, HoldState } from './hold.js';
 import type { LossReason } from '../lock-events.js';
 
-/** Position of a nested part: in the section of an enclosing lease on the same key. */
-export interface OuterEntry {
-  readonly part: LeasePart;
-  leave(): void;
-}
-
 /**
- * One key of a lease: its own hold, or an entry into the section of an enclosing lease. A nested part ends with its own
- * lease, with the hold, or when the enclosing part is released by hand, whichever comes first.
+ * One key of a lease: its own hold, or an entry into the part of an outer lease. A nested part ends with its own lease,
+ * with the hold, or when the outer part is released by hand, whichever comes first.
  */
 export class LeasePart {
   /** Queue of the calls nested in this lease; created by the first of them. */
@@ -18,8 +12,6 @@ export class LeasePart {
   /** How a nested part, or one of several that share a hold, ended, if it ended before the hold. */
   private over: 'released' | 'lost' | undefined;
   private left = false;
-  /** Nesting depth inside the hold. */
-  private readonly depth: number;
   private outsideListeners: Set<() => void> | undefined;
 
   constructor(
@@ -27,24 +19,21 @@ export class LeasePart {
     readonly key: string,
     readonly finalKey: string,
     readonly hold: Hold,
-    /** Set when an enclosing section holds the key: the end of the part then only leaves that section. */
-    readonly entry: OuterEntry | undefined,
+    /** Part of the outer lease that holds the key: the end of this part only leaves that one. */
+    readonly outer: LeasePart | undefined,
     /** Label of its call. */
     readonly label: string,
-  ) {
-    this.depth = entry ? entry.part.depth + 1 : 0;
-  }
+  ) {}
 
   get state(): HoldState {
     return this.over ?? this.hold.state;
   }
 
-  /**
-   * Returns whether it is nested in the other part. Parts of one hold form one chain, since one nested call is inside
-   * at a time.
-   */
-  isInside({ hold, depth }: LeasePart): boolean {
-    return hold === this.hold && this.depth > depth;
+  /** Returns whether it is nested in the other part. */
+  isInside(other: LeasePart): boolean {
+    let { outer } = this;
+    while (outer && outer !== other) ({ outer } = outer);
+    return outer !== undefined;
   }
 
   get lossReason(): LossReason | 'outer-release' {
@@ -58,10 +47,10 @@ export class LeasePart {
   end(): 'released' | 'lost' {
     const how = this.state === 'lost' ? 'lost' : 'released';
     this.siblings?.close();
-    if (!this.entry || this.left) return how;
+    if (!this.outer || this.left) return how;
     this.left = true;
     this.over ??= how;
-    this.entry.leave();
+    this.outer.siblings?.leave();
     return how;
   }
 
@@ -73,7 +62,7 @@ export class LeasePart {
     return true;
   }
 
-  /** Ends this nested part because the enclosing part was released. Its work goes on, and leaves when it ends. */
+  /** Ends this nested part because the outer part was released. Its work goes on, and leaves when it ends. */
   endFromOutside(): void {
     if (this.over !== undefined || this.hold.state === 'lost') return;
     this.over = 'lost';
@@ -84,7 +73,7 @@ export class LeasePart {
   /** Registers a listener for the loss; returns a function that removes it. */
   onLoss(listener: () => void): () => void {
     const stop = this.hold.onLoss(listener);
-    if (!this.entry) return stop;
+    if (!this.outer) return stop;
     const listeners = (this.outsideListeners ??= new Set());
     listeners.add(listener);
     return () => {

@@ -1,6 +1,6 @@
 import { lostError } from '../errors/error-messages.js';
 import type { Hold } from './hold.js';
-import type { LockKind } from '../kinds/kinds.js';
+import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { LeasePart } from './lease-part.js';
 import type { RevocationListener } from './revocations.js';
 import {
@@ -10,7 +10,7 @@ import {
   type LockLostError,
 } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
-import type { LockCall } from '../settings/lock-call.js';
+import { callInside } from '../nesting/callable-inside.js';
 import type { ShownKey } from '../shown-key.js';
 
 /** Methods of the service that a lease calls. */
@@ -30,6 +30,7 @@ export interface LeaseHost {
 }
 
 const NOTHING: readonly (() => void)[] = [];
+const NONE: readonly Lease[] = [];
 
 /**
  * A caller's time-limited right to one or several keys.
@@ -44,6 +45,10 @@ export class Lease implements AsyncDisposable {
   readonly #parts: readonly LeasePart[];
   /** @internal Set once its end has begun. */
   ending: Promise<'released' | 'lost'> | undefined;
+  /** @internal Leases that this one was proven inside of. */
+  readonly outer: readonly Lease[];
+  /** @internal Whether it takes no further nested calls. */
+  isClosed = false;
   private over = false;
   private lossSignal: AbortController | undefined;
   private lossCause: LockLostError | undefined;
@@ -52,9 +57,11 @@ export class Lease implements AsyncDisposable {
   private stopListening: readonly (() => void)[] = NOTHING;
 
   /** @internal Leases come from `acquire`, `tryAcquire` and `withLock`. */
-  constructor(host: LeaseHost, parts: readonly LeasePart[]) {
+  constructor(host: LeaseHost, parts: readonly LeasePart[], inside: readonly Lease[] = NONE) {
     this.#host = host;
     this.#parts = parts;
+    // Without those that have ended, chains do not grow without limit.
+    this.outer = inside.length === 0 ? NONE : inside.filter((lease) => !lease.isClosed);
   }
 
   /** Keys as the caller wrote them, without duplicates, in the order in which they were acquired. */
@@ -225,8 +232,28 @@ export class Lease implements AsyncDisposable {
   }
 
   /**
-   * Runs `section` inside this lease: nested locks on its keys enter without a request to the store, and
-   * `currentLease()` returns it. Does not release the lease, and does not run `section` when the lease has ended.
+   * Calls a method with `@Locked` as a nested call. For the keys of this lease, and of the leases that it is nested in, the
+   * call sends no request to the store. Other keys are acquired. Nested calls of one key run one after the other, and the
+   * section of this lease ends after them. After the release of this lease, the method is an ordinary caller. Use `withLock`
+   * with `inside` for a method with overloads.
+   *
+   * The method fails with `LockLostError` if this lease is lost, and with `LOCK_NOT_REENTRANT` if its mode cannot nest or
+   * it has `oncePerMs`.
+   *
+   * @param self object of the method; of several wrappers on one method, the outermost enters
+   * @throws LockConfigurationError for a function that is not a method of `self` with `@Locked`, for `@Limited`, and on
+   * the lease of a permit
+   *
+   * @example await currentLease().call(this, this.check, id);
+   */
+  call<S, A extends unknown[], R>(self: S, method: (this: S, ...args: A) => R, ...args: A): R {
+    this.mustTakeNested('lease.call');
+    return callInside(this, self, method, args) as R;
+  }
+
+  /**
+   * Runs `section` with this lease as its `currentLease()`. Calls for its keys in it are ordinary callers: see {@link call}.
+   * Does not release the lease, and does not run `section` when the lease has ended.
    *
    * @throws LockLostError when the lease is lost
    * @throws LockConfigurationError after the release
@@ -278,7 +305,7 @@ export class Lease implements AsyncDisposable {
    * @internal The section has succeeded: keeps the keys until the window ends, which began at their grants. A call that
    * fails with its loss is no success.
    */
-  succeeded({ oncePerMs, onLost }: LockCall): void {
+  succeeded({ oncePerMs, onLost }: { oncePerMs: number | undefined; onLost: 'event' | 'throw' }): void {
     if (oncePerMs === undefined || (onLost === 'throw' && this.lost)) return;
     for (const { hold } of this.#parts) hold.keepAtLeastUntil(hold.grantedAt + oncePerMs);
   }
@@ -295,6 +322,32 @@ export class Lease implements AsyncDisposable {
   /** @internal */
   get parts(): readonly LeasePart[] {
     return this.#parts;
+  }
+
+  /** @internal */
+  isOf(host: object): boolean {
+    return this.#host === host;
+  }
+
+  /** @internal Throws for the lease of a permit, which takes no nested calls. */
+  mustTakeNested(what: string): void {
+    if (this.#parts.every(({ hold }) => kindOf(hold.claim.kind).reentrantInto.length > 0)) return;
+    const key = this.shown(this.key);
+    throw new LockConfigurationError(
+      `${what} takes the lease of a lock, and "${key}" is a permit, which does not nest: take it once, in the outer call.`,
+      { key },
+    );
+  }
+
+  /** @internal Takes no further nested calls. Returns whether some are inside: {@link emptied}. */
+  close(): boolean {
+    this.isClosed = true;
+    return this.#parts.some(({ siblings }) => siblings?.inUse);
+  }
+
+  /** @internal Resolves when no nested call is inside. */
+  async emptied(): Promise<void> {
+    for (const { siblings } of this.#parts) await siblings?.emptied();
   }
 
   /** @internal Stops listening for losses when the lease has ended. Returns true for the first call. */

@@ -47,9 +47,9 @@ export class Releasing {
   }
 
   private end(part: LeasePart, onFailure: 'throw' | 'log'): Promise<Ending> {
-    if (part.entry) this.core.keeper.checkExpiry(part.hold);
+    if (part.outer) this.core.keeper.checkExpiry(part.hold);
     const ending = part.end();
-    if (part.entry) return this.left(part, ending);
+    if (part.outer) return this.left(part, ending);
     this.core.keeper.checkExpiry(part.hold);
     if (!part.leavesToOthers()) return this.release(part, onFailure);
     if (part.state === 'released') this.reportReleased(part, true);
@@ -110,8 +110,8 @@ export class Releasing {
   acquired(parts: readonly LeasePart[], startedAt: number): void {
     const { events, runtime, shown, telemetry } = this.core;
     for (const part of parts) {
-      const { key, hold, entry, label } = part;
-      if (entry) continue;
+      const { key, hold, outer, label } = part;
+      if (outer) continue;
       hold.reported.add(part);
       events.emit('acquired', () => ({
         ...{ key: shown(key), kind: hold.claim.kind, label },

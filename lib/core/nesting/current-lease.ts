@@ -19,13 +19,17 @@ export const findLease = (key?: string): Lease | undefined => {
 };
 
 /**
- * Returns the lease of the innermost locked section that the caller runs in. With a key, it returns the innermost lease
+ * Returns the lease of the innermost locked section of the asynchronous context. With a key, it returns the innermost lease
  * on that key, as the caller of the lock wrote it, without the prefix.
+ *
+ * Call it in the first line of a `@Locked` method, outside of every callback, and pass the lease on. In a task of a shared
+ * queue the context may be that of another call, and so may the lease. In `withLock`, use the argument of the section.
  *
  * @throws LockConfigurationError outside such a section
  *
  * @example
- * const { fencingToken, signal } = currentLease();
+ * const lease = currentLease();
+ * await queue.add(() => save(order, lease.fencingToken));
  */
 export const currentLease = (key?: string): Lease => {
   const lease = findLease(key);

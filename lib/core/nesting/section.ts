@@ -1,21 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { LockKind } from '../kinds/kinds.js';
 import type { Lease } from '../lease/lease.js';
 import { type LeasePart } from '../lease/lease-part.js';
 
 const NONE: readonly LeasePart[] = [];
 
-/** A running section, which `AsyncLocalStorage` carries to all code that it calls. */
+/**
+ * A running section. `AsyncLocalStorage` carries it to all code that it calls, and to unrelated tasks of shared queues. So
+ * it lets no call into a lock. It is for `currentLease()`, for warnings, and for the end of an app.
+ */
 export class Section {
   open = true;
-  /** Number of nested calls that have entered, or are entering. */
-  inside = 0;
-  /** Keys that nested calls may enter. */
+  /** Keys of the lease. */
   parts: readonly LeasePart[];
-  private onEmpty: (() => void) | undefined;
 
   constructor(
-    /** Service instance of the section. Sections of another instance never match. */
+    /** Service instance of the section. */
     readonly scope: object,
     /** Service instances that stop together with that one. */
     readonly group: object,
@@ -34,32 +33,21 @@ export class Section {
     return this.enclosing;
   }
 
-  left(): void {
-    this.inside--;
-    if (this.inside === 0) this.onEmpty?.();
-  }
-
   /**
-   * Closes the section for nested calls. Returns true when no nested call is inside. It drops the lease: background
-   * work that the section started keeps the section in memory, and may have started the next section, and so on.
+   * Ends the section. It drops the lease: background work that the section started keeps the section in memory, and may
+   * have started the next section, and so on.
    */
-  close(): boolean {
+  close(): void {
     this.open = false;
     this.lease = undefined;
     this.parts = NONE;
-    return this.inside === 0;
-  }
-
-  /** Resolves when all nested calls have left. */
-  emptied(): Promise<void> {
-    return new Promise((resolve) => (this.onEmpty = resolve));
   }
 }
 
 // Each section knows its service, so apps in one process do not see each other's sections.
 const storage = new AsyncLocalStorage<Section | undefined>();
 
-/** Returns the section that the caller runs in: the nearest that is still open. */
+/** Returns the section of the caller's asynchronous context: the nearest that is still open. */
 export const currentSection = (): Section | undefined => {
   const section = storage.getStore();
   return section === undefined || section.open ? section : section.parent;
@@ -68,13 +56,6 @@ export const currentSection = (): Section | undefined => {
 export const runInSection = <T, L>(section: Section | undefined, work: (lease: L) => T, lease: L): T =>
   storage.run(section, work, lease);
 
-/** Closes nested sections, the innermost first. Resolves when all nested calls have left. */
-export const closeAll = async (sections: readonly Section[]): Promise<void> => {
-  for (let i = sections.length - 1; i >= 0; i -= 1) {
-    if (!sections[i]!.close()) await sections[i]!.emptied();
-  }
-};
-
 /** Returns whether the caller runs inside any section of these service instances. */
 export const isNested = (group: object): boolean => {
   for (let section = currentSection(); section; section = section.parent)
@@ -82,41 +63,15 @@ export const isNested = (group: object): boolean => {
   return false;
 };
 
-/** Returns a key that an enclosing section holds, and that sorts after the given one. */
-export const heldAfter = (scope: object, finalKey: string): string | undefined => {
+/** Returns the innermost key of the sections around that is held and accepted by `isWanted`. */
+export const partAround = (scope: object, isWanted: (part: LeasePart) => boolean): LeasePart | undefined => {
   for (let section = currentSection(); section; section = section.parent) {
     if (section.scope !== scope) continue;
-    for (const part of section.parts) {
-      if (part.state === 'held' && part.finalKey > finalKey) return part.key;
-    }
+    const found = section.parts.find((part) => part.state === 'held' && isWanted(part));
+    if (found) return found;
   }
   return undefined;
 };
 
-/** Returns the kind in which an enclosing section holds the key, if it is one of `kinds`. */
-export const kindAround = (
-  scope: object,
-  finalKey: string,
-  kinds: readonly string[],
-): LockKind | undefined => {
-  for (let section = currentSection(); section; section = section.parent) {
-    if (section.scope !== scope) continue;
-    for (const { state, finalKey: held, hold } of section.parts) {
-      if (state === 'held' && held === finalKey && kinds.includes(hold.claim.kind)) return hold.claim.kind;
-    }
-  }
-  return undefined;
-};
-
-/** Returns how many holds of a key the enclosing sections have. */
-export const holdsAround = (scope: object, finalKey: string): number => {
-  let holds = 0;
-  for (let section = currentSection(); section; section = section.parent) {
-    if (section.scope !== scope) continue;
-    holds += section.parts.filter((part) => part.state === 'held' && part.finalKey === finalKey).length;
-  }
-  return holds;
-};
-
-/** Runs `fn` outside every enclosing section: its locks are acquired from the store. */
+/** Runs `fn` outside every enclosing section. */
 export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);

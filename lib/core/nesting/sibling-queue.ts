@@ -21,6 +21,7 @@ export class SiblingQueue {
   private occupied = false;
   private closed = false;
   private inside: Inside | undefined;
+  private onEmpty: (() => void) | undefined;
   /** Nested calls that wait, in order. Called with true when a call may enter, with false when the queue is closed. */
   private readonly waiting = new Set<(admitted: boolean) => void>();
 
@@ -46,8 +47,14 @@ export class SiblingQueue {
   leave(): void {
     this.inside = undefined;
     const next = this.waiting.values().next();
-    if (next.done) this.occupied = false;
-    else next.value(true);
+    if (!next.done) return next.value(true);
+    this.occupied = false;
+    this.onEmpty?.();
+  }
+
+  /** Resolves when no nested call is inside or waits. */
+  async emptied(): Promise<void> {
+    if (this.occupied) await new Promise<void>((resolve) => (this.onEmpty = resolve));
   }
 
   /** Rejects waiting calls, and reports the loss to the one that is inside, because the lease has ended. */

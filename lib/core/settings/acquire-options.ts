@@ -1,3 +1,5 @@
+import type { Lease } from '../lease/lease.js';
+
 /** Kinds of lock that a call may ask for. */
 export const LOCK_MODES = ['exclusive', 'fair', 'read', 'write'] as const;
 export type LockMode = (typeof LOCK_MODES)[number];
@@ -12,7 +14,7 @@ export interface AcquireOptions {
   readonly waitMs?: number;
   /**
    * Length in ms of a fixed lease, which is not renewed. Default: the module's `leaseMs`; without it, the watchdog
-   * renews the lease as long as the lock is held. It has no effect inside a lock that the caller already holds.
+   * renews the lease as long as the lock is held. It has no effect on a nested call.
    */
   readonly leaseMs?: number;
   /**
@@ -39,10 +41,12 @@ export interface AcquireOptions {
   /** Signal that ends the wait with `LockAbortedError`. It does not end a granted lease. */
   readonly signal?: AbortSignal;
   /**
-   * Whether the call may acquire a lock that it already holds. False: that throws `LockNotAcquiredError` at once.
-   * Default: the module's `reentrant` (true).
+   * Lease of the section that the call is a part of, or a list of leases. For their keys, and for those of the leases that
+   * they are nested in, the call enters the lease without a request to the store; it acquires other keys. A call in a
+   * section without it is an ordinary caller, which waits for that section. See `lease.call` for methods with `@Locked`.
+   * Default: none.
    */
-  readonly reentrant?: boolean;
+  readonly inside?: Lease | readonly Lease[];
   /**
    * Kind of lock. `'exclusive'`: one holder. `'fair'`: one holder, in the order of the requests, over all processes and
    * Redisson's `RFairLock`. `'read'` and `'write'`: the halves of a read-write lock, many readers or one writer. Callers of
@@ -101,7 +105,7 @@ export interface PermitsOptions {
 }
 
 /** Options of one acquisition of a permit. */
-export type PermitOptions = Omit<AcquireOptions, 'reentrant' | 'mode'>;
+export type PermitOptions = Omit<AcquireOptions, 'inside' | 'mode'>;
 
 /** Options of a section under a permit: `withPermit`, and with {@link PermitsOptions} `@Limited`. */
 export interface PermitSectionOptions

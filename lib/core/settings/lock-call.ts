@@ -1,5 +1,6 @@
 import { isArray } from '../errors/describe.js';
 import type { LockKind } from '../kinds/kinds.js';
+import { Lease } from '../lease/lease.js';
 import {
   LOCK_MODES,
   type AcquireOptions,
@@ -21,7 +22,8 @@ export interface LockCall extends LeaseTerms {
   readonly permits: number | undefined;
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  readonly reentrant: boolean;
+  /** Leases that the caller has proven the call to be inside of. */
+  readonly inside: readonly Lease[];
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
   readonly label: string;
@@ -37,6 +39,8 @@ export const handlingTaken = <O extends object>(options: O, isMarked = true): O 
   isMarked ? Object.defineProperty({ ...options }, HANDLES_TAKEN, { value: true }) : options;
 
 export const handlesTaken = (options: object): boolean => HANDLES_TAKEN in options;
+
+const NONE: readonly Lease[] = [];
 
 /** The call that marked options stand for, with the defaults that it was made with. */
 const resolved = new WeakMap<object, { defaults: LockCall; call: LockCall } | undefined>();
@@ -57,7 +61,7 @@ export const defaultCall = (settings: LockSettings, label = 'withLock'): LockCal
   maxHoldMs: settings.maxHoldMs,
   oncePerMs: undefined,
   signal: undefined,
-  reentrant: settings.reentrant,
+  inside: NONE,
   onLost: settings.onLost,
   awaitRelease: settings.awaitRelease,
   holdAtLeastMs: 0,
@@ -87,7 +91,7 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
   holdAtLeastMs: true,
   maxHoldMs: true,
   signal: true,
-  reentrant: true,
+  inside: true,
   mode: true,
   label: true,
 };
@@ -95,9 +99,12 @@ const ACQUIRE_NAMES: Names<AcquireOptions> = {
 /** Options that sections of all kinds have. */
 const OF_SECTIONS = { onLost: true, awaitRelease: true } as const;
 
-const SEVERAL_NAMES: Names<Omit<SectionOptions, 'oncePerMs'>> = { ...ACQUIRE_NAMES, ...OF_SECTIONS };
+const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, ...OF_SECTIONS, oncePerMs: true };
 
-export const SECTION_NAMES: Names<SectionOptions> = { ...SEVERAL_NAMES, oncePerMs: true };
+const { oncePerMs: _once, inside: _inside, ...SEVERAL_NAMES } = SECTION_NAMES;
+
+/** Names of the options of a section of `@Locked`. */
+export const LOCKED_NAMES: Names<Omit<SectionOptions, 'inside'>> = { ...SEVERAL_NAMES, oncePerMs: true };
 
 const PERMIT_NAMES: Names<PermitOptions> = {
   waitMs: true,
@@ -171,13 +178,29 @@ export const checkOnceMode = (kind: LockKind): void => {
   invalidOption('mode', 'exclusive, fair or write with oncePerMs, since many readers hold at once', kind);
 };
 
-/** Checks the other options of a call with `oncePerMs`, which neither waits nor shares nor nests. */
-const checkOnce = (kind: LockKind, waitMs: number | undefined, reentrant: boolean | undefined): void => {
+/** Checks the other options of a call with `oncePerMs`, which neither waits nor shares. */
+const checkOnce = (kind: LockKind, waitMs: number | undefined): void => {
   checkOnceMode(kind);
   if (waitMs !== undefined && waitMs !== 0) {
     invalidOption('waitMs', 'left out with oncePerMs, which does not wait for the end of the window', waitMs);
   }
-  if (reentrant) invalidOption('reentrant', 'left out with oncePerMs, which runs once', reentrant);
+};
+
+/** Returns the leases that prove a call to be nested. */
+const checkInside = (value: unknown): readonly Lease[] => {
+  if (value === undefined) return NONE;
+  const leases: readonly unknown[] = isArray(value) ? value : [value];
+  return leases.map((lease) => {
+    if (!(lease instanceof Lease)) {
+      return invalidOption(
+        'inside',
+        'a lease, or a list of leases (of withLocks: lease.of(service, key))',
+        lease,
+      );
+    }
+    lease.mustTakeNested('inside');
+    return lease;
+  });
 };
 
 const exampleFor = (name: CallName): string =>
@@ -198,9 +221,8 @@ const readCall = (
   const terms = leaseTermsOf(options, defaults, minWatchdogMs);
   const kind = checkChoice('mode', options.mode, LOCK_MODES) ?? defaults.kind;
   const waitMs = checkMs('waitMs', options.waitMs, { infinite: true });
-  const reentrant = checkChoice('reentrant', options.reentrant, [true, false]);
   const isOnce = terms.oncePerMs !== undefined;
-  if (isOnce) checkOnce(kind, waitMs, reentrant);
+  if (isOnce) checkOnce(kind, waitMs);
   // The shape of `defaultCall`: V8 then knows one, and adding to a copy is slow on Node 20.
   return {
     kind,
@@ -211,7 +233,7 @@ const readCall = (
     maxHoldMs: terms.maxHoldMs,
     oncePerMs: terms.oncePerMs,
     signal,
-    reentrant: !isOnce && (reentrant ?? defaults.reentrant),
+    inside: checkInside(options.inside),
     onLost: checkChoice('onLost', options.onLost, ['event', 'throw'] as const) ?? defaults.onLost,
     awaitRelease: checkChoice('awaitRelease', options.awaitRelease, [true, false]) ?? defaults.awaitRelease,
     holdAtLeastMs: terms.holdAtLeastMs,

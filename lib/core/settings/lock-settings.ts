@@ -19,7 +19,6 @@ export interface LockSettings {
   readonly maxWaiters: number;
   readonly onLost: 'event' | 'throw';
   readonly awaitRelease: boolean;
-  readonly reentrant: boolean;
   readonly fencing: Fencing;
   readonly shutdownGraceMs: number;
   /** Wait in ms after which the event `waiting` is emitted; `Infinity`: never. */
@@ -67,8 +66,6 @@ export interface LockSettingsInput {
   readonly onLost?: 'event' | 'throw';
   /** Whether callers of sections wait for the release. Default: true. */
   readonly awaitRelease?: boolean;
-  /** Whether a call may acquire a lock that it already holds. Default: true. */
-  readonly reentrant?: boolean;
   /**
    * Whether every grant of an exclusive lock has a fencing token. With `'redisson'` the tokens come from the counter of
    * Redisson's `RFencedLock`, shared with Java services that take the same locks. Do not mix tokens of the two kinds
@@ -115,7 +112,6 @@ export const SETTING_NAMES: Names<LockSettingsInput> = {
   maxWaiters: true,
   onLost: true,
   awaitRelease: true,
-  reentrant: true,
   fencing: true,
   shutdownGraceMs: true,
   slowWaitMs: true,
@@ -138,7 +134,6 @@ export const DEFAULT_SETTINGS: LockSettings = {
   maxWaiters: Infinity,
   onLost: 'event',
   awaitRelease: true,
-  reentrant: true,
   fencing: true,
   shutdownGraceMs: 10_000,
   slowWaitMs: 1_000,
@@ -179,7 +174,6 @@ export const resolveSettings = (input: LockSettingsInput): LockSettings => {
     maxWaiters: checkCount('maxWaiters', input.maxWaiters) ?? d.maxWaiters,
     onLost: checkChoice('onLost', input.onLost, ['event', 'throw'] as const) ?? d.onLost,
     awaitRelease: checkChoice('awaitRelease', input.awaitRelease, [true, false]) ?? d.awaitRelease,
-    reentrant: checkChoice('reentrant', input.reentrant, [true, false]) ?? d.reentrant,
     fencing: checkChoice('fencing', input.fencing, [true, false, 'redisson'] as const) ?? d.fencing,
     shutdownGraceMs: checkMs('shutdownGraceMs', input.shutdownGraceMs) ?? d.shutdownGraceMs,
     slowWaitMs: checkMs('slowWaitMs', input.slowWaitMs, SLOW) ?? d.slowWaitMs,

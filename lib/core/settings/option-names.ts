@@ -8,7 +8,8 @@ const OF_MODULE = 'of RedisLockModule.forRoot()';
 const OF_CALLS =
   'of @Locked, of @Limited, and of the methods of LockService and of locks.permits(key) that acquire';
 const OF_DECORATORS = 'of @Locked and @Limited';
-const OF_LOCKS = 'of @Locked, of the methods of LockService that take locks, and of the module';
+const OF_ACQUIRES =
+  'of withLock, tryWithLock, acquire and tryAcquire; a method with @Locked is called with lease.call';
 const OF_LOCKS_ONLY = 'of @Locked, withLock, tryWithLock, acquire and tryAcquire';
 const OF_SECTIONS = 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module';
 const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
@@ -20,7 +21,7 @@ const HOMES: Readonly<Record<string, string>> = {
   ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
   ...{ replicas: OF_MODULE, delayAfterRestartMs: OF_MODULE, foreignHold: OF_MODULE },
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
-  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, reentrant: OF_LOCKS, signal: OF_CALLS, holdAtLeastMs: OF_CALLS, maxHoldMs: OF_CALLS, label: OF_CALLS },
+  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, inside: OF_ACQUIRES, signal: OF_CALLS, holdAtLeastMs: OF_CALLS, maxHoldMs: OF_CALLS, label: OF_CALLS },
   watchdogMs: `${OF_CALLS}, and of the module`,
   oncePerMs: 'of @Locked, withLock and tryWithLock, whose sections succeed or fail',
   ...{ onLost: OF_SECTIONS, awaitRelease: OF_SECTIONS },
