@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { deferred } from '../support/async.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
 import { RedisServer } from '../support/redis-server.js';
 import { installOldLibraries, OLD_LIBRARIES, type OldClient } from './support/old-libraries.js';
@@ -97,12 +98,22 @@ describe('a rolling deploy', { timeout: RUN_MS }, () => {
   it('of murlock with foreignHold has no two holders, and the old side fails while the new one holds', async () => {
     const [old, ours] = [await openOld('murlock'), openNew('murlock')];
     const failures = new Set<string>();
+    const [held, met] = [deferred(), deferred()];
     const seen = await contend([
-      (section) =>
-        old.run(NAME, section).catch((error: unknown) => {
+      async (section) => {
+        await held.promise;
+        await old.run(NAME, section).catch((error: unknown) => {
           failures.add((error as Error).message);
+        });
+        met.resolve();
+      },
+      // Its first section lasts until the old side has met the lock.
+      (section) =>
+        newVersion(ours, async () => {
+          held.resolve();
+          await met.promise;
+          await section();
         }),
-      (section) => newVersion(ours, section),
     ]);
     expect(seen.overlaps).toBe(0);
     expect(seen.sections).toBeGreaterThanOrEqual(ROUNDS);
