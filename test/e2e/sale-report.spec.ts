@@ -62,6 +62,9 @@ describe('the report of a sale', () => {
     for (let i = 0; i < ITEMS; i += 6) {
       const buyers = Array.from({ length: 6 }, (_, n) => order(urls[n % 2]!, `buyer-${i + n}`));
       statuses.push(...(await Promise.all(buyers)));
+      // One of them was asked for after these orders.
+      const soFar = reports.length;
+      await until(() => reports.length > soFar + urls.length, { what: 'the report has these orders' });
     }
     isOver = true;
     await Promise.all(reading);

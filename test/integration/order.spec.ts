@@ -34,7 +34,11 @@ describe('two processes with 50 callers each on one key, 2 ms of work', () => {
     await using one = await startCrowd({ key: 'hot', callers: 50, workMs: 2, log: 'grants' });
     await using two = await startCrowd({ key: 'hot', callers: 50, workMs: 2, log: 'grants' });
     const crowds = [one, two];
+    // Both processes wait when it begins.
+    const lease = await lab.open().locks.acquire('hot');
     for (const crowd of crowds) crowd.send({ type: 'go' });
+    await lab.subscribed('hot', crowds.length);
+    await lease.release();
     await until(async () => (await lab.admin.llen('grants')) >= GRANTS, { timeoutMs: 25_000 });
     for (const crowd of crowds) crowd.send({ type: 'stop' });
     const ends = await Promise.all(crowds.map((crowd) => crowd.next('stopped')));

@@ -123,15 +123,17 @@ describe('two processes that want a lock over and over', () => {
     const key = newKey();
     const { subscribe: before = 0 } = await lab.calls();
     const order: number[] = [];
-    await Promise.all(
-      services.map(async ({ locks }, service) => {
-        for (let round = 0; round < 20; round++) {
-          await locks.withLock(key, () => new Promise((resolve) => setImmediate(resolve)));
-          order.push(service);
-        }
-      }),
-    );
-    // Else none has waited for the other.
+    // From the first round on each waits for the other.
+    const lease = await lab.open().locks.acquire(key);
+    const rounds = services.map(async ({ locks }, service) => {
+      for (let round = 0; round < 20; round++) {
+        await locks.withLock(key, () => new Promise((resolve) => setImmediate(resolve)));
+        order.push(service);
+      }
+    });
+    await lab.subscribed(key, services.length);
+    await lease.release();
+    await Promise.all(rounds);
     expect(order.filter((service, i) => service !== order[i - 1]).length).toBeGreaterThan(10);
     // One for its turns, and one for the announcements of this lock.
     expect((await lab.calls())['subscribe']).toBeLessThanOrEqual(before + 2 * services.length);
