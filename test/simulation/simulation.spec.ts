@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { historyText } from '../checker/history.js';
+import { FOUND_PLANS } from './plan/found-plans.js';
 import { makePlan } from './plan/make-plan.js';
 import type { FaultKind, Misdeed, Plan } from './plan/plan.js';
 import {
@@ -64,6 +65,10 @@ describe('the simulation', () => {
       expect(await failures(plansForEachStep(plan, steps, EACH_FAULT))).toEqual([]);
     },
   );
+
+  it.each(FOUND_PLANS)('breaks no promise when %s', async (_what, plan) => {
+    expect(await failures([plan])).toEqual([]);
+  });
 
   describe(`in ${SEEDS} seeds from ${FROM}`, () => {
     let harvest: Harvest;

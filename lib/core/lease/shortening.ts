@@ -30,6 +30,13 @@ export const cutsOver = (hold: Hold): Promise<void> | undefined => {
 export const cutToWanted = (core: CoreContext, hold: Hold): Promise<void> => {
   const cuts = underWay.get(hold);
   if (!cuts) return begin(core, hold);
+  // The next cut is sent after the one in progress. Its time is not to be relied on until then.
+  const now = core.runtime.now();
+  const keepForMs = hold.wantedMs(now);
+  if (keepForMs !== undefined) {
+    hold.inStore.relyUntil(now + keepForMs);
+    core.keeper.schedule(hold);
+  }
   return (cuts.next ??= cuts.now.then(() => begin(core, hold)));
 };
 

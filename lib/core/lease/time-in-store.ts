@@ -129,13 +129,18 @@ export class TimeInStore {
     this.mayLast(at + requestedMs);
   }
 
+  /** Its leases rely on it no longer than `until`: a request to shorten it will be sent. */
+  relyUntil(until: number): void {
+    this.certainUntil = Math.min(this.certainUntil, until);
+  }
+
   /**
    * A request to shorten it to `keepForMs` has been sent. Replies to earlier requests are within that time, so they
    * still count.
    */
   cut(sentAt: number, keepForMs: number): void {
     this.requests += 1;
-    this.certainUntil = Math.min(this.certainUntil, sentAt + keepForMs);
+    this.relyUntil(sentAt + keepForMs);
   }
 
   /**

@@ -3,7 +3,7 @@ import type { Fault, LockStep, Plan, PlanSettings, Step } from './plan.js';
 /** How long the process stands still: less than a lease, longer than one renewal leaves of it, longer than any. */
 const PAUSES_MS = [300, 700, 900, 1_300, 2_500];
 
-const SETTINGS: PlanSettings = {
+export const SETTINGS: PlanSettings = {
   watchdogMs: 1_000,
   commandTimeoutMs: 200,
   latencyMs: [0.2, 1.5],

@@ -55,4 +55,21 @@ describe('the end of a lease that had extended a hold which others have', () => 
     await core.runtime.pass(5_000);
     expect(core.store.unanswered).toEqual([]);
   });
+
+  it('leaves the others what they have requested at once, also while an earlier cut is in progress', async () => {
+    const { core, stays, others } = await extended(3);
+    void others[0]!.extend(90_000);
+    await settled();
+    await core.store.next('extend').reply([{ status: 'held', validForMs: 90_000 }]);
+    void core.manager.release(others[0]!);
+    await settled();
+    expect(stays.remainingMs()).toBe(60_000);
+    void core.manager.release(others[1]!);
+    expect(stays.remainingMs()).toBe(30_000);
+    await core.store.next('release').reply({ wasHeld: true, othersWaiting: false });
+    expect(stays.remainingMs()).toBe(30_000);
+    await core.store.next('release').reply({ wasHeld: true, othersWaiting: false });
+    expect(stays.remainingMs()).toBe(30_000);
+    expect(core.store.unanswered).toEqual([]);
+  });
 });
