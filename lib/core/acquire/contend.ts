@@ -173,6 +173,7 @@ class Contention {
     // Before waiters whose time is over are told.
     if (reply.status === 'taken' || reply.status === 'queued') this.noteBlocker(reply);
     if (this.isContender) this.queue.replied(reply.status !== 'granted');
+    else if (reply.status === 'taken') this.queue.refuseDue();
     this.core.requests.replied();
   }
 
@@ -195,7 +196,7 @@ class Contention {
     // The deadline has passed: report "taken". The next caller of this process goes on from here.
     if (!isCertain && now >= deadlineOf(wait)) throw this.takenError();
     core.entries.remove(entry);
-    queue.setOwnEntry(undefined);
+    queue.ownEntry = undefined;
     if (outcome.status === 'gone') return 'gone';
     this.leases = MAX_LEASES;
     // Not forced open since: the entry got the reply "queued" after that.
@@ -328,7 +329,7 @@ class Contention {
       this.sentAt,
       missedNotification,
     );
-    queue.setOwnEntry(entry);
+    queue.ownEntry = entry;
     core.entries.add(entry, (cause) => queue.entryFailed(cause));
   }
 
@@ -337,7 +338,7 @@ class Contention {
     const { core, queue, entry } = this;
     if (!entry) return;
     core.entries.remove(entry);
-    queue.setOwnEntry(undefined);
+    queue.ownEntry = undefined;
   }
 
   /** When to ask again although nothing was heard. Counted from the send: the reply may have lain in the socket. */

@@ -49,7 +49,8 @@ export class LocalQueue implements HoldEndListener {
   /** Whether a request for this key is in progress: then it is unknown whether the store works. */
   private unreplied = false;
   // Created on first use: most keys have one caller at a time, which needs neither.
-  private entry: OwnEntry | undefined;
+  /** Where the contender stands in the store's wait queue; a contender that gives up leaves that to the next one. */
+  ownEntry: OwnEntry | undefined;
   /** What the last reply said about the blocking hold. */
   blocking: Blocking | undefined;
   /** Last shared hold, of a kind whose holds are shared. */
@@ -214,7 +215,12 @@ export class LocalQueue implements HoldEndListener {
   /** The request is over. With `notify`, waiters whose time is over are told that the lock is taken. */
   requestOver(notify: boolean): void {
     this.unreplied = false;
-    if (!notify || this.waiters.size === 0) return;
+    if (notify) this.refuseDue();
+  }
+
+  /** Tells all waiters whose time is over that the lock is taken. */
+  refuseDue(): void {
+    if (this.waiters.size === 0) return;
     for (const waiter of this.waiters.all) if (waiter.due) this.refuseTaken(waiter);
   }
 
@@ -291,7 +297,7 @@ export class LocalQueue implements HoldEndListener {
   blocked(wait: Wait, blocking: Blocking): void {
     this.blocking = blocking;
     this.waiting = wait;
-    this.host.slowWaits.begin(wait, this, () => this.entry?.position);
+    this.host.slowWaits.begin(wait, this, () => this.ownEntry?.position);
   }
 
   /** The contender waits no more. */
@@ -308,21 +314,12 @@ export class LocalQueue implements HoldEndListener {
     this.held = hold;
   }
 
-  /** Where the contender stands in the store's wait queue; a contender that gives up leaves that to the next one. */
-  get ownEntry(): OwnEntry | undefined {
-    return this.entry;
-  }
-
-  setOwnEntry(entry: OwnEntry | undefined): void {
-    this.entry = entry;
-  }
-
   /** The contender is done. What it has of an entry in the store's wait queue is the next contender's, or is left. */
   leave(): void {
     this.unblocked();
     this.refused = this.outage.isOn;
     this.held = undefined;
-    const { entry } = this;
+    const { ownEntry: entry } = this;
     // Also a waiter whose time is over: it asks once, since it is unknown whether the store works.
     const next = this.waiters.first;
     // A concurrent contender is before the others, and becomes the contender if its request is rejected.
@@ -333,7 +330,7 @@ export class LocalQueue implements HoldEndListener {
     }
     if (this.waiters.size === 0) this.outage.left();
     if (entry) this.host.leaveQueue(entry);
-    this.entry = undefined;
+    this.ownEntry = undefined;
     this.closeIfUnused();
   }
 
@@ -413,7 +410,9 @@ export class LocalQueue implements HoldEndListener {
   private aheadOf(waiter: Waiter): number | undefined {
     if (waiter.wait.waitMs === 0) return undefined;
     return (
-      this.waiters.aheadOf(waiter) + (this.hasContender && !this.held ? 1 : 0) + (this.entry?.position ?? 0)
+      this.waiters.aheadOf(waiter) +
+      (this.hasContender && !this.held ? 1 : 0) +
+      (this.ownEntry?.position ?? 0)
     );
   }
 

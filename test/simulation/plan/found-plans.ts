@@ -47,7 +47,39 @@ const TWO_CUTS: Plan = {
   faults: [],
 };
 
+/**
+ * A caller waits behind two requests for permits. Its time ends before their replies come: one grants a permit to a
+ * caller that has been called off, and the other one is refused.
+ */
+const BEHIND_A_REFUSAL: Plan = {
+  seed: 22_991,
+  settings: { ...SETTINGS, latencyMs: [0.2, 20], longestMs: 18_000, permits: [{ key: 'x', says: [2] }] },
+  processes: [
+    {
+      name: 'p1',
+      rate: 1,
+      callers: [{ startAt: 220, steps: [section('x', [{ do: 'sleep', ms: 40 }], { permits: 2 })] }],
+    },
+    {
+      name: 'p2',
+      rate: 1,
+      callers: [
+        {
+          startAt: 0,
+          steps: [
+            section('x', [], { permits: 2, waitMs: 55, abortAfterMs: 33 }),
+            section('x', [], { permits: 2, waitMs: 8 }),
+          ],
+        },
+        { startAt: 0, steps: [section('x', [], { permits: 2 })] },
+      ],
+    },
+  ],
+  faults: [{ kind: 'slow', at: 0, process: 'p2', role: 'command', ms: 713, extraMs: 65 }],
+};
+
 /** Small plans of seeds that broke a promise. A change of what seeds generate leaves them as they are. */
 export const FOUND_PLANS = [
   ['two readers that have extended their shared hold end at once', TWO_CUTS],
+  ['a caller waits behind a permit for a caller that has left, and behind a refusal', BEHIND_A_REFUSAL],
 ] as const;

@@ -97,6 +97,17 @@ describe('permits', () => {
     expect(late.error).toMatchObject({ code: 'LOCK_STORE_FAILED' });
   });
 
+  it('are refused to a caller whose time has ended as soon as a concurrent contender is refused', async () => {
+    const { store, runtime, take } = permits(2);
+    const [contender, concurrent, late] = [take(), take(), take('k', { waitMs: 100 })];
+    await settled();
+    await store.next('acquire').reply(GRANT);
+    await runtime.pass(100);
+    await store.next('acquire').reply(taken());
+    expect([contender, concurrent].map(({ state }) => state)).toEqual(['fulfilled', 'pending']);
+    expect(late.error).toMatchObject({ code: 'LOCK_TAKEN' });
+  });
+
   it('are refused for the shutdown, not as taken, to who asks beside the head when the app stops', async () => {
     const { store, manager, take } = permits(2);
     const callers = [take(), take()];
