@@ -78,8 +78,23 @@ const BEHIND_A_REFUSAL: Plan = {
   faults: [{ kind: 'slow', at: 0, process: 'p2', role: 'command', ms: 713, extraMs: 65 }],
 };
 
+/** The holder crashes, and when its lease ends the server refuses everything. Its waiter tries again from time to time. */
+const FREE_IN_AN_OUTAGE: Plan = {
+  seed: 302_212,
+  settings: { ...SETTINGS, commandTimeoutMs: 100, latencyMs: [0.2, 0.5] },
+  processes: [
+    { name: 'p1', rate: 1, callers: [{ startAt: 0, steps: [section('a', [{ do: 'sleep', ms: 3_000 }])] }] },
+    { name: 'p2', rate: 1, callers: [{ startAt: 20, steps: [section('a')] }] },
+  ],
+  faults: [
+    { kind: 'crash', at: 100, process: 'p1' },
+    { kind: 'server-mood', at: 900, ms: 1_200, mood: 'readonly' },
+  ],
+};
+
 /** Small plans of seeds that broke a promise. A change of what seeds generate leaves them as they are. */
 export const FOUND_PLANS = [
   ['two readers that have extended their shared hold end at once', TWO_CUTS],
   ['a caller waits behind a permit for a caller that has left, and behind a refusal', BEHIND_A_REFUSAL],
+  ['the key of a crashed holder becomes free while the server refuses everything', FREE_IN_AN_OUTAGE],
 ] as const;

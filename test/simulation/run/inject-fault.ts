@@ -5,6 +5,8 @@ import type { Host, Surroundings } from './host.js';
 const MARGIN_MS = 60;
 /** How long a client waits before it connects again, and an interrupted subscriber before its waiters look. */
 const RECONNECT_MS = 30 + 100;
+/** Longest pause of a waiter between two tries while the server refuses: nothing notifies it that the server works again. */
+const OUTAGE_PAUSE_MS = 625;
 /** Interval at which the store checks a subscriber with waiters. One PING is left out after a message. */
 const PING_MS = 1_000;
 
@@ -100,7 +102,7 @@ export class FaultInjector {
       case 'server-clock':
         return server.jump(fault.ms);
       case 'server-mood':
-        this.trouble(fault, fault.ms, `the server answers ${fault.mood}`);
+        this.trouble(fault, fault.ms + OUTAGE_PAUSE_MS, `the server answers ${fault.mood}`);
         return server.refuse(fault.mood, now + fault.ms);
     }
   }
