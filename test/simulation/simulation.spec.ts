@@ -44,7 +44,7 @@ describe('the simulation', () => {
   it('makes all go wrong that can', () => {
     const plans = seedsUpTo(1_000);
     const kinds = new Set<FaultKind>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)));
-    expect(kinds.size).toBe(19);
+    expect(kinds.size).toBe(20);
     const misdeeds = new Set<Misdeed>(plans.flatMap(({ settings }) => settings.misdeeds));
     expect(misdeeds.size).toBe(8);
     const listeners = plans.flatMap(({ processes }) => processes.flatMap(({ listeners = [] }) => listeners));

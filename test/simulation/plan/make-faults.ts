@@ -4,7 +4,7 @@ import type { Fault, FaultKind, PlanSettings, ProcessPlan } from './plan.js';
 /** After this many ms nothing new goes wrong. */
 const LAST_AT = 2_500;
 
-const KINDS: readonly FaultKind[] = [
+const KINDS: readonly Exclude<FaultKind, 'server-slow'>[] = [
   'freeze',
   'freeze-step',
   'crash',
@@ -33,7 +33,7 @@ const KINDS: readonly FaultKind[] = [
 
 const makeFault = (
   random: Random,
-  kind: FaultKind,
+  kind: (typeof KINDS)[number],
   { watchdogMs, commandTimeoutMs }: PlanSettings,
   process: string,
   keys: readonly string[],
@@ -94,6 +94,23 @@ const losesData = (fault: Fault): boolean =>
   fault.kind === 'server-flush' ||
   fault.kind === 'server-failover' ||
   (fault.kind === 'server-restart' && !fault.keepsData);
+
+/** In how many plans the server is slower than its callers for a while. */
+const SLOW = 0.1;
+
+/** Returns the faults, and the slow server if the plan has one. With dice of its own: all else stays as it was. */
+export const withSlowServer = (
+  random: Random,
+  { commandTimeoutMs }: PlanSettings,
+  faults: readonly Fault[],
+): readonly Fault[] => {
+  if (!random.chance(SLOW)) return faults;
+  const eachMs = random.between(1, commandTimeoutMs / 3);
+  return [
+    ...faults,
+    { kind: 'server-slow', at: random.between(0, 400), ms: random.whole(100, 1_500), eachMs },
+  ];
+};
 
 /** A server that loses its data and whose clock is behind the last grant gives old tokens again, which README says. */
 const forward = (fault: Fault): Fault =>

@@ -1,5 +1,5 @@
 import { Random } from '../engine/random.js';
-import { makeFaults } from './make-faults.js';
+import { makeFaults, withSlowServer } from './make-faults.js';
 import { makeCaller, makeHastyCaller } from './make-caller.js';
 import { chooseMisdeeds, makeListeners } from './misbehave.js';
 import { chooseObjects, usingObjects } from './make-objects.js';
@@ -48,7 +48,11 @@ export const makePlan = (seed: number): Plan => {
       listeners: settings.misdeeds.length > 0 ? makeListeners(random, settings) : undefined,
     });
   }
-  const faults = makeFaults(random, settings, processes, all);
+  const faults = withSlowServer(
+    new Random(`slow server of ${seed}`),
+    settings,
+    makeFaults(random, settings, processes, all),
+  );
   const releases = new Random(`releases of ${seed}`);
   const unawaited = processes.map((one) => ({
     ...one,

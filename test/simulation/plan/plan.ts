@@ -166,6 +166,8 @@ export type Fault =
   | { readonly kind: 'spurious-hint'; readonly at: number; readonly process: string }
   | { readonly kind: 'wall-clock'; readonly at: number; readonly process: string; readonly ms: number }
   | { readonly kind: 'server-stop'; readonly at: number; readonly ms: number }
+  /** Each command takes the server so long: more commands arrive than it can serve. */
+  | { readonly kind: 'server-slow'; readonly at: number; readonly ms: number; readonly eachMs: number }
   | {
       readonly kind: 'server-restart';
       readonly at: number;

@@ -88,6 +88,12 @@ export class FaultInjector {
       case 'server-stop':
         this.trouble(fault, fault.ms + this.noticeMs('subscriber'), 'the server stands still');
         return server.stop(now + fault.ms);
+      case 'server-slow':
+        this.trouble(fault, fault.ms + this.noticeMs('subscriber'), 'the server is slow');
+        agenda.quietly(now + fault.ms, () =>
+          this.trouble(fault, server.backlogMs + this.noticeMs('subscriber'), 'the server catches up'),
+        );
+        return server.slow(fault.eachMs, now + fault.ms);
       case 'server-restart':
         this.trouble(fault, fault.downMs + this.settings.commandTimeoutMs, 'the server restarts');
         return server.restart(fault.downMs, fault.keepsData);

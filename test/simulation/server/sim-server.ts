@@ -68,6 +68,9 @@ export class SimServer implements Host {
   private sessionIds = 0;
   private downUntil = 0;
   private stoppedUntil = 0;
+  /** How long each command takes, until when that lasts, and when the last one that has arrived is done. */
+  private slowness = { eachMs: 0, until: 0 };
+  private busyUntil = 0;
   private mood: { readonly kind: Mood; readonly until: number } | undefined;
   private skewMs = 0;
 
@@ -129,13 +132,36 @@ export class SimServer implements Host {
     reply: (replies: readonly Reply[]) => void,
   ): void {
     const { now } = this.agenda;
-    if (now < this.stoppedUntil) {
-      this.agenda.quietly(this.stoppedUntil, () => this.receive(session, command, sentAt, reply));
+    const { eachMs, until } = this.slowness;
+    this.busyUntil = Math.max(this.busyUntil, now) + (now < until ? eachMs : 0);
+    const serve = (): void => this.serve(session, command, sentAt, reply);
+    if (this.busyUntil > now) this.agenda.quietly(this.busyUntil, serve);
+    else serve();
+  }
+
+  private serve(
+    session: Session,
+    command: Command,
+    sentAt: number,
+    reply: (replies: readonly Reply[]) => void,
+  ): void {
+    if (this.agenda.now < this.stoppedUntil) {
+      this.agenda.quietly(this.stoppedUntil, () => this.serve(session, command, sentAt, reply));
     } else if (session.openThere) {
       if (isScript(command)) this.arrived(session, command, sentAt);
       const known = this.refusalOf(command) ?? this.replyOfCache(command);
       reply(known !== undefined ? [known] : this.execute(this.connections.get(session)!, command));
     }
+  }
+
+  /** Takes so long for each command that arrives until `until`, one after the other. */
+  slow(eachMs: number, until: number): void {
+    this.slowness = { eachMs, until };
+  }
+
+  /** How long it takes for what has arrived. */
+  get backlogMs(): number {
+    return Math.max(0, this.busyUntil - this.agenda.now);
   }
 
   /** Does not run until `until`, but its sessions live. */
@@ -233,6 +259,7 @@ export class SimServer implements Host {
 
   private goDown(forMs: number): void {
     this.downUntil = this.agenda.now + forMs;
+    this.busyUntil = 0;
     this.loaded = new Set();
     for (const session of [...this.connections.keys()]) session.endByServer();
   }
