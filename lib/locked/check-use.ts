@@ -56,14 +56,15 @@ export const refuseBareUse = (decorator: DecoratorName, args: readonly unknown[]
   const [first, second] = args;
   if (isStandardContext(second)) {
     throw new LockConfigurationError(
-      `${describeStandard(first, second)}: ${decorator} ${LEGACY} And write it with parentheses: ${decorator}().`,
+      `${describeStandard(first, second)}: ${decorator} ${LEGACY} And write it with parentheses and a key: ${decorator}('nightly-report').`,
     );
   }
   if (isClass(first) && args.length === 1) throw new LockConfigurationError(onClass(decorator, first));
   const isTarget = (isObject(first) && !isArray(first)) || (typeof first === 'function' && args.length > 2);
   if (isTarget && (typeof second === 'string' || typeof second === 'symbol')) {
     throw new LockConfigurationError(
-      `${whereOf(first, second)}: write ${decorator}() with parentheses. Without them the method would run without a ${GRANTS[decorator]}.`,
+      `${whereOf(first, second)}: write ${decorator}('nightly-report'), with parentheses and a key. Without them the method ` +
+        `would run without a ${GRANTS[decorator]}.`,
     );
   }
 };
@@ -104,7 +105,7 @@ export const checkTarget = (
 };
 
 const onClass = (decorator: DecoratorName, { name }: { readonly name: string }): string =>
-  `${name || '(anonymous class)'}: a class cannot be ${decorator}. Put ${decorator}() on each of its methods that shall ` +
+  `${name || '(anonymous class)'}: a class cannot be ${decorator}. Put ${decorator} on each of its methods that shall ` +
   `run inside a ${GRANTS[decorator]}.`;
 
 const describeStandard = (value: unknown, { kind, name }: StandardContext): string =>

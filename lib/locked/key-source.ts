@@ -15,17 +15,29 @@ import { requestPathOf } from './client-parameters.js';
 import type { LockedMethod } from './lock-binding.js';
 import type { AnyMethod, LockedMethodSpec } from './locked-method.js';
 
-type KeyFunction = (...args: unknown[]) => unknown;
+type KeyFunction = (this: unknown, ...args: unknown[]) => unknown;
 
 /** Key as a decorator gets it. */
 export type Key = string | readonly (string | KeyWithMode)[] | KeyFunction;
+
+/**
+ * Rejects a decorator without a key. The name of the method is no key: two classes or two apps may have the same name.
+ *
+ * @throws LockConfigurationError that shows a key
+ */
+export function checkKeyGiven(key: unknown, decorator: DecoratorName, where: string): asserts key is Key {
+  if (typeof key === 'string' || typeof key === 'function' || isArray(key)) return;
+  throw new LockConfigurationError(
+    `\`${where}\`: give ${decorator} a key, such as \`${decorator}('nightly-report')\`; before 0.3 the key was \`'${where}'\``,
+  );
+}
 
 type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
 
 /** Returns how the keys of a call follow from its arguments. */
 export const keySource = (
   { name, severalKeys }: { readonly name: DecoratorName; readonly severalKeys: boolean },
-  key: Key | undefined,
+  key: Key,
   owner: object,
   property: string | symbol,
   original: AnyMethod,
@@ -38,20 +50,12 @@ export const keySource = (
   if (typeof key === 'function') {
     return withoutContext(
       severalKeys
-        ? (_locks, args) => checkKeys(key(...args), where)
-        : (_locks, args) => [checkOneKey(key(...args), `${where}: ${name}`)],
+        ? (_locks, args, self) => checkKeys(key.apply(self, args), where)
+        : (_locks, args, self) => [checkOneKey(key.apply(self, args), `${where}: ${name}`)],
     );
   }
   if (!severalKeys && isArray(key)) {
     throw new LockKeyError(`${where}: ${oneKey(name)}`);
-  }
-  if (key === undefined) {
-    if ((owner as { name: string }).name === '') {
-      throw new LockConfigurationError(
-        `${where}: without a key the class needs a name. Name the class or give a key.`,
-      );
-    }
-    return withoutContext(() => [where]);
   }
   const { templates, modes } = templatesOf(key, where);
   const compiled = compileKey(templates, {
@@ -71,7 +75,7 @@ export const keySource = (
 };
 
 /** Rejects a list of keys whose modes do not go with each other or with the call: every call would be rejected. */
-export const checkModes = (key: Key | undefined, call: LockCall, where: string): void => {
+export const checkModes = (key: Key, call: LockCall, where: string): void => {
   if (!isArray(key)) return;
   const { templates, modes } = templatesOf(key, where);
   eachOnce(withModes([templates].flat(), modes), call, (template) => template as ShownKey);
@@ -83,9 +87,9 @@ const withModes = (keys: readonly string[], modes: readonly KeyWithMode['mode'][
     return mode ? { key, mode } : key;
   });
 
-/** Returns the default label: the templates of the key, else `Class.method`. */
-export const labelOf = (key: Key | undefined, where: string): string => {
-  if (key === undefined || typeof key === 'function') return asLabel(where);
+/** Returns the default label: the templates of the key, or `Class.method` for a key function. */
+export const labelOf = (key: Key, where: string): string => {
+  if (typeof key === 'function') return asLabel(where);
   return asLabel([templatesOf(key, where).templates].flat().join(', '));
 };
 

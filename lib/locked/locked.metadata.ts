@@ -13,14 +13,14 @@ export const LIMITED_METADATA = 'nest-redis-lock:limited';
 
 /** Key and options as given to `@Locked`. A frozen copy. */
 export interface LockedMetadata {
-  /** The template, the list of templates, or the key function. Default: `ClassName.methodName`. */
+  /** The template, the list of templates, or the key function. */
   readonly key: string | readonly (string | KeyWithMode)[] | ((...args: never[]) => unknown);
   readonly options: LockedOptions;
 }
 
 /** Key and options as given to `@Limited`. A frozen copy. */
 export interface LimitedMetadata {
-  /** The template or the key function. Default: `ClassName.methodName`. */
+  /** The template or the key function. */
   readonly key: string | ((...args: never[]) => unknown);
   readonly options: LimitedOptions;
 }

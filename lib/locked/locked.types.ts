@@ -71,9 +71,9 @@ type CheckParameters<M extends AnyFunction, A extends unknown[]> =
     ? unknown
     : { 'the key function’s parameters do not match the method’s': A };
 
-/** Method decorator that compiles only on methods that can be locked this way. */
-export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
-  target: object,
+/** Method decorator that compiles only on methods that can be locked this way. `T` is the `this` of the key function. */
+export type LockedDecorator<A extends unknown[], O, T = unknown> = <M extends AnyFunction>(
+  target: object & T,
   property: PropertyKey,
   descriptor: TypedPropertyDescriptor<M> & CheckResult<M, O> & CheckOptions<O> & CheckParameters<M, A>,
 ) => void;
@@ -83,15 +83,13 @@ export type LockedDecorator<A extends unknown[], O> = <M extends AnyFunction>(
  * show that of the first signature.
  */
 interface SectionDecorator<Options extends DecoratorOptions, Key> {
-  // No key: it is `ClassName.methodName`. For jobs that must run once.
-  <const O extends Options>(options?: O & Options): LockedDecorator<[], O>;
-  // `@Locked<Service['method']>(…)`: the method's parameters are inferred.
+  // `@Locked<Service['method']>(…)`: the method's parameters are inferred. The class is not, so there is no `this`.
   <M extends AnyFunction = never>(
-    key: (...args: Parameters<M>) => Key,
+    key: (this: unknown, ...args: Parameters<M>) => Key,
     options: Options & SkipOptions,
   ): LockedDecorator<Parameters<M>, SkipOptions>;
   <M extends AnyFunction = never>(
-    key: (...args: Parameters<M>) => Key,
+    key: (this: unknown, ...args: Parameters<M>) => Key,
     options?: Options,
   ): LockedDecorator<Parameters<M>, Record<never, never>>;
   // A template, or with `@Locked` a list of templates that are acquired all or none. It is the last signature because
@@ -120,9 +118,9 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
    * - `'cart:<<cart.owner.id>>:<<1>>'`: a path, or a parameter by index
    * - `'report:<<tenant|all>>'`: with a default for undefined, null and the empty string
    * - `['a:<<x>>', 'b:<<y>>']`: several keys, all or none
-   * - a function, whose result is used verbatim
+   * - a function, whose result is used verbatim. Its `this` is the instance, which a method of a base class needs:
+   *   `function (this: Job) { … }`
    * - `<<$request.user.id>>`: the HTTP request; `<<$name>>`: the module's `context`
-   * - none: `ClassName.methodName`
    *
    * A mistake in a key throws `LockKeyError` when the class is loaded, a wrong option throws `LockConfigurationError`.
    * Options and defaults: `LockedOptions`. Durations are whole ms. The errors below are those of a call; errors of the
@@ -140,10 +138,10 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
    * `@Locked('order:<<userId>>', { waitMs: 2_000 })`
    * async placeOrder(userId: string, items: Item[]): Promise<Order> { … }
    */
-  <A extends unknown[], const O extends OptionsOfLocked>(
-    key: (...args: A) => KeyResult,
+  <T, A extends unknown[], const O extends OptionsOfLocked>(
+    key: (this: T, ...args: A) => KeyResult,
     options?: O & OptionsOfLocked,
-  ): LockedDecorator<A, O>;
+  ): LockedDecorator<A, O, T>;
 }
 
 export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
@@ -164,8 +162,8 @@ export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
    * `@Limited('crm:<<tenant>>', { permits: 3 })`
    * async sync(tenant: string): Promise<void> { … }
    */
-  <A extends unknown[], const O extends OptionsOfLimited>(
-    key: (...args: A) => string,
+  <T, A extends unknown[], const O extends OptionsOfLimited>(
+    key: (this: T, ...args: A) => string,
     options?: O & OptionsOfLimited,
-  ): LockedDecorator<A, O>;
+  ): LockedDecorator<A, O, T>;
 }

@@ -10,7 +10,7 @@ import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
 import { requestContext } from '../transport/request-context.js';
 import { checkTarget, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
-import { checkModes, keySource, labelOf, type Key } from './key-source.js';
+import { checkKeyGiven, checkModes, keySource, labelOf, type Key } from './key-source.js';
 import { register, requireService } from './lock-binding.js';
 import { lockedGenerator } from './locked-generator.js';
 import { lockedObservable } from './locked-observable.js';
@@ -57,14 +57,13 @@ export const sectionDecorator =
   (decorator: SectionDecorator) =>
   (...args: readonly unknown[]) => {
     refuseBareUse(decorator.name, args);
-    const [key, given, ...rest] = isOptions(args[0])
-      ? [undefined, ...args]
-      : ([args[0], args[1] === undefined ? {} : args[1], ...args.slice(2)] as const);
+    const [key, given = {}, ...rest] = args;
 
     return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
       const original = checkTarget(decorator.name, target, property, descriptor);
       const owner = target.constructor;
       const where = whereOf(target, property);
+      checkKeyGiven(key, decorator.name, where);
       if (rest.some((more) => more !== undefined)) {
         throw new LockConfigurationError(
           `${where}: ${decorator.name} takes a key and its options, and nothing after these.`,
@@ -76,20 +75,20 @@ export const sectionDecorator =
       if (options.oncePerMs !== undefined && streams) throw streamRefused(where);
       const { keysOf, contextPlaceholders } = keySource(
         decorator,
-        key as Key | undefined,
+        key,
         owner,
         property as string | symbol,
         original,
         where,
       );
-      named(where, () => checkModes(key as Key | undefined, callOf(decorator, options), where));
+      named(where, () => checkModes(key, callOf(decorator, options), where));
       const spec: LockedMethodSpec = {
         decorator: decorator.name,
         run: decorator.run,
         original,
         where,
         options,
-        callOptions: callOptions(options, labelOf(key as Key | undefined, where)),
+        callOptions: callOptions(options, labelOf(key, where)),
         keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
         callSignal: () => requestContext.getStore()?.signal,
@@ -102,7 +101,7 @@ export const sectionDecorator =
         return run(this, args, undefined);
       }, original);
       callableInside(wrapper, { decorator: decorator.name, name: property, run });
-      const metadata = metadataOf(key as Key | undefined, options, where);
+      const metadata = metadataOf(key, options);
       refuseSameKey(original, metadata, where);
       Reflect.defineMetadata(decorator.metadataKey, metadata, wrapper);
       descriptor.value = wrapper;
@@ -167,8 +166,8 @@ const checkedOptions = (decorator: SectionDecorator, given: AnyOptions, where: s
     }),
   );
 
-const metadataOf = (key: Key | undefined, options: AnyOptions, where: string): AnyMetadata =>
-  Object.freeze({ key: isArray(key) ? Object.freeze(key.map(frozen)) : (key ?? where), options });
+const metadataOf = (key: Key, options: AnyOptions): AnyMetadata =>
+  Object.freeze({ key: isArray(key) ? Object.freeze(key.map(frozen)) : key, options });
 
 const frozen = (key: string | KeyWithMode): string | KeyWithMode =>
   typeof key === 'object' ? Object.freeze({ ...key }) : key;

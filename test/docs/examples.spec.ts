@@ -189,7 +189,7 @@ describe('the examples of the documentation', () => {
     await Promise.all([first.service.nightlyReport(), second.service.nightlyReport()]);
     await second.service.nightlyReport();
     expect(names()).toEqual(['report']);
-    expect(await first.locks.inspect('ShopService.nightlyReport')).toMatchObject({ holders: [{ count: 1 }] });
+    expect(await first.locks.inspect('nightly-report')).toMatchObject({ holders: [{ count: 1 }] });
   });
 
   it('measureLocks() measures waits and holds with few labels', async () => {
@@ -256,11 +256,28 @@ describe('the examples of the documentation', () => {
     await requestContext.run({ request: { user: { id: 9 } }, signal: undefined }, () =>
       service['byRequest']!(),
     );
-    await service['withoutKey']!();
+    await service['byLiteral']!();
     expect(keys).toEqual([
       ...['order:a%3Ab', 'cart:7:eu', 'account:a', 'account:z', 'account:a', 'account:z'],
-      ...['tenant:acme:report', 'profile:9', 'KeyExamples.withoutKey'],
+      ...['tenant:acme:report', 'profile:9', 'nightly-report'],
     ]);
+  });
+
+  it('the examples of a base class and of a mixin have a lock for each class', async () => {
+    type Job = Record<'run' | 'sync', (day?: string) => Promise<void>>;
+    const run = async (name: string, method: 'run' | 'sync'): Promise<void> => {
+      const { service, locks } = await instance(onPage<Type<Job>>('docs/guide/keys.md', name), [
+        libTesting.RedisLockTestingModule.forRoot(),
+      ]);
+      locks.on('acquired', ({ key }) => keys.push(key));
+      await service[method]('monday');
+    };
+    const keys: string[] = [];
+    await run('InvoicesJob', 'run');
+    await run('ReportsJob', 'run');
+    await run('OrdersSync', 'sync');
+    await run('UsersSync', 'sync');
+    expect(keys).toEqual(['job:invoices:monday', 'job:reports:monday', 'sync:orders', 'sync:users']);
   });
 
   it('the examples of defaults lock what they say', async () => {

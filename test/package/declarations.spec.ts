@@ -75,11 +75,10 @@ describe('the declarations of the package', () => {
     const IMPORTS = "import { Limited, Locked, LockService, RedisLockModule } from 'nest-redis-lock';\n";
 
     it.each([
-      ['no key', '@▸Locked()'],
-      ['options alone', '@▸Locked({ waitMs: 5 })'],
       ['a template', "@▸Locked('order:<<id>>', { waitMs: 5 })"],
       ['several templates', "@▸Locked(['order:<<id>>', 'log'])"],
       ['a key function', '@▸Locked((id: string) => id, { waitMs: 5 })'],
+      ['a key function with this', '@▸Locked(function (this: Shop, id: string) { return id; })'],
       ['a key function of a method', "@▸Locked<Shop['sell']>((id) => id)"],
       ['such a function and skip', "@▸Locked<Shop['sell']>((id) => id, { onBusy: 'skip' })"],
     ])('shows the documentation of @Locked with %s, and its example', (_case, decorator) => {
@@ -102,7 +101,6 @@ describe('the declarations of the package', () => {
     });
 
     it.each([
-      ['@Locked without a key', '@Locked({ ▸waitMs: 5, ▸holdAtLeastMs: 5, ▸onBusy: () => undefined })'],
       ['@Locked', "@Locked('order:<<id>>', { ▸waitMs: 5, ▸holdAtLeastMs: 5, ▸onBusy: () => undefined })"],
       [
         '@Locked with a function',

@@ -129,7 +129,7 @@ describe('with fake timers', () => {
     class Jobs {
       runs = 0;
 
-      @Locked({ onBusy: 'skip', holdAtLeastMs: 30_000 })
+      @Locked('nightly-report', { onBusy: 'skip', holdAtLeastMs: 30_000 })
       async run(): Promise<void> {
         this.runs++;
       }

@@ -106,17 +106,61 @@ describe('an inherited method', () => {
     expect(acquired.slice(-2)).toEqual(['audit:1', 'order:1']);
   });
 
-  it('names the class that declares it in a lock without a key', async () => {
-    class Job {
-      @Locked()
+  it('has one lock for all subclasses, unless its key function reads the instance', async () => {
+    abstract class Job {
+      abstract readonly name: string;
+
+      @Locked('job')
+      async shared(): Promise<string> {
+        return world.work('job');
+      }
+
+      @Locked(function () {
+        return `job:${this.name}`;
+      })
       async run(): Promise<string> {
-        return world.work('Job.run');
+        return world.work(`job:${this.name}`);
       }
     }
     @Injectable()
-    class NightlyJob extends Job {}
-    const { instance } = await make(NightlyJob);
-    await world.expectLocked('Job.run', () => instance.run());
+    class Invoices extends Job {
+      readonly name = 'invoices';
+    }
+    @Injectable()
+    class Reports extends Job {
+      readonly name = 'reports';
+    }
+    const [{ instance: invoices }, { instance: reports }] = [await make(Invoices), await make(Reports)];
+    for (const job of [invoices, reports]) {
+      await world.expectLocked('job', () => job.shared());
+      await world.expectLocked(`job:${job.name}`, () => job.run());
+    }
+  });
+
+  it('of a mixin has a lock for each class that the mixin makes', async () => {
+    const Synced = <Class extends Type<{ readonly table: string }>>(Base: Class) => {
+      class Mixed extends Base {
+        @Locked(function (this: Mixed, day: string) {
+          return `sync:${this.table}:${day}`;
+        })
+        async sync(day: string): Promise<string> {
+          return world.work(`sync:${this.table}:${day}`);
+        }
+      }
+      return Mixed;
+    };
+    class Orders {
+      readonly table = 'orders';
+    }
+    class Users {
+      readonly table = 'users';
+    }
+    const [{ instance: orders }, { instance: users }] = [
+      await make(Synced(Orders)),
+      await make(Synced(Users)),
+    ];
+    await world.expectLocked('sync:orders:monday', () => orders.sync('monday'));
+    await world.expectLocked('sync:users:monday', () => users.sync('monday'));
   });
 });
 

@@ -40,8 +40,8 @@ class Orders {
     return id;
   }
 
-  @Locked({ onBusy: 'skip' })
-  async byName(): Promise<void> {}
+  @Locked('nightly-report', { onBusy: 'skip' })
+  async skips(): Promise<void> {}
 
   async unlocked(): Promise<void> {}
 }
@@ -54,12 +54,12 @@ class ChildOrders extends Orders {
 }
 
 describe('the metadata of a locked method', () => {
-  it('has its key, or what stands for one, and its options', () => {
-    const { byTemplate, bySeveral, byFunction, byName, unlocked } = Orders.prototype;
+  it('has its key and its options', () => {
+    const { byTemplate, bySeveral, byFunction, skips, unlocked } = Orders.prototype;
     expect(read(byTemplate)).toEqual({ key: 'order:<<id>>', options: { waitMs: 2_000, holdAtLeastMs: 5 } });
     expect(read(bySeveral)).toEqual({ key: ['order:<<id>>', 'all'], options: {} });
     expect(read(byFunction)).toEqual({ key: keyOf, options: {} });
-    expect(read(byName)).toEqual({ key: 'Orders.byName', options: { onBusy: 'skip' } });
+    expect(read(skips)).toEqual({ key: 'nightly-report', options: { onBusy: 'skip' } });
     expect(read(unlocked)).toBeUndefined();
   });
 

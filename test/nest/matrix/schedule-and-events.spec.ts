@@ -21,12 +21,12 @@ const NEVER = '0 0 0 1 1 *';
 @Injectable()
 class Jobs {
   @Cron(NEVER, { name: 'above' })
-  @Locked({ onBusy: 'skip' })
+  @Locked('Jobs.above', { onBusy: 'skip' })
   async above(): Promise<void> {
     await world.work('Jobs.above');
   }
 
-  @Locked({ onBusy: 'skip' })
+  @Locked('Jobs.below', { onBusy: 'skip' })
   @Cron(NEVER, { name: 'below' })
   async below(): Promise<void> {
     await world.work('Jobs.below');
@@ -35,19 +35,19 @@ class Jobs {
 
 @Injectable()
 class EverySecond {
-  @Locked({ onBusy: 'skip' })
+  @Locked('EverySecond.cron', { onBusy: 'skip' })
   @Cron('* * * * * *')
   async cron(): Promise<void> {
     await world.work('EverySecond.cron');
   }
 
-  @Locked({ onBusy: 'skip' })
+  @Locked('EverySecond.interval', { onBusy: 'skip' })
   @Interval(20)
   async interval(): Promise<void> {
     await world.work('EverySecond.interval');
   }
 
-  @Locked({ onBusy: 'skip' })
+  @Locked('EverySecond.timeout', { onBusy: 'skip' })
   @Timeout(1)
   async timeout(): Promise<void> {
     await world.work('EverySecond.timeout');

@@ -9,7 +9,7 @@ const apps = useApps();
 
 @Injectable()
 class Orders {
-  @Locked()
+  @Locked('orders')
   async pay(): Promise<string> {
     return 'paid';
   }

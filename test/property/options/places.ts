@@ -156,21 +156,21 @@ const CALLS: readonly Place[] = [
   ),
 ];
 
-/** A decorated method. Without a key its key is its name. */
-const decorator = (owner: '@Locked' | '@Limited', hasKey: boolean): Place => {
+/** A decorated method. */
+const decorator = (owner: '@Locked' | '@Limited'): Place => {
   const isLocked = owner === '@Locked';
   const decorate = (isLocked ? Locked : Limited) as unknown as (...args: unknown[]) => MethodDecorator;
   const section = isLocked ? rows.SECTION : { ...rows.PERMIT_SECTION, ...rows.NUMBER_OF_PERMITS };
   return {
-    title: hasKey ? owner : `${owner} without a key`,
+    title: owner,
     owner,
     where: 'Orders.pay: ',
     options: { ...section, ...rows.DECORATOR },
     needs: isLocked ? {} : ONE,
-    whole: hasKey ? 'optional' : undefined,
+    whole: 'optional',
     give: async (options) => {
       class Orders {
-        @decorate(...(hasKey ? [KEY, options] : [options]))
+        @decorate(KEY, options)
         async pay(work: Work): Promise<unknown> {
           return work();
         }
@@ -350,7 +350,8 @@ const SETUPS: readonly Place[] = [
 
 export const PLACES: readonly Place[] = [
   ...CALLS,
-  ...[true, false].flatMap((hasKey) => [decorator('@Locked', hasKey), decorator('@Limited', hasKey)]),
+  decorator('@Locked'),
+  decorator('@Limited'),
   ...ARGUMENTS,
   ...SETUPS,
 ];

@@ -1,5 +1,6 @@
 // A key function is checked against the parameters of the method.
-import { Locked } from 'nest-redis-lock';
+import type { Type } from '@nestjs/common';
+import { Limited, Locked } from 'nest-redis-lock';
 
 interface Order {
   readonly id: string;
@@ -82,6 +83,121 @@ export class Accepted {
   @Locked<Accepted['explicitPrefix']>((userId) => userId.toUpperCase(), { waitMs: 5 })
   async explicitPrefix(userId: string, order: Order): Promise<string> {
     return userId + order.id;
+  }
+}
+
+export abstract class BaseJob {
+  abstract readonly name: string;
+  protected abstract readonly tenant: string;
+
+  @Locked(function (this: BaseJob) {
+    return `job:${this.name}`;
+  })
+  async run(): Promise<void> {}
+
+  @Locked(function () {
+    return [`job:${this.name}`, { key: this.tenant, mode: 'read' }];
+  })
+  async inferred(): Promise<void> {}
+
+  @Locked(
+    function (this: BaseJob, id: string) {
+      return `job:${this.tenant}:${id}`;
+    },
+    { onBusy: 'skip' },
+  )
+  async skips(id: string): Promise<string | undefined> {
+    return id;
+  }
+
+  @Limited(
+    function (this: { readonly name: string }, id: string) {
+      return `${this.name}:${id}`;
+    },
+    { permits: 3 },
+  )
+  async limited(id: string): Promise<string> {
+    return id;
+  }
+}
+
+export class Job extends BaseJob {
+  readonly name = 'job';
+  protected readonly tenant = 'acme';
+
+  @Locked(function (this: BaseJob) {
+    return this.name;
+  })
+  async wider(): Promise<void> {}
+}
+
+export const Synced = <Class extends Type<{ readonly table: string }>>(Base: Class) => {
+  class Mixed extends Base {
+    @Locked(function (this: Mixed) {
+      return `sync:${this.table}`;
+    })
+    async sync(): Promise<void> {}
+  }
+  return Mixed;
+};
+
+export class WithoutKey {
+  // @ts-expect-error Expected 1-2 arguments, but got 0
+  @Locked()
+  async nothing(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked(undefined)
+  async undefinedKey(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked(undefined, { waitMs: 5 })
+  async undefinedAndOptions(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked({ waitMs: 5 })
+  async options(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Locked({ onBusy: 'skip', holdAtLeastMs: 30_000 })
+  async job(): Promise<void> {}
+
+  // @ts-expect-error Expected 1-2 arguments, but got 0
+  @Limited()
+  async limited(): Promise<void> {}
+
+  // @ts-expect-error No overload matches this call
+  @Limited({ permits: 3 })
+  async limitedOptions(): Promise<void> {}
+}
+
+export class OtherThis {
+  readonly id = 'other';
+
+  // @ts-expect-error is not assignable to
+  @Locked(function (this: BaseJob) {
+    return this.name;
+  })
+  async otherClass(): Promise<void> {}
+
+  // @ts-expect-error is not assignable to
+  @Limited(function (this: BaseJob) {
+    return this.name;
+  })
+  async otherClassLimited(): Promise<void> {}
+
+  @Locked(function () {
+    // @ts-expect-error Property 'nope' does not exist on type 'OtherThis'
+    return `job:${this.nope}`;
+  })
+  async inferred(): Promise<void> {}
+
+  // @ts-expect-error The 'this' types of each signature are incompatible
+  @Locked<OtherThis['withParameters']>(function (this: BaseJob, id) {
+    return `${this.name}:${id}`;
+  })
+  async withParameters(id: string): Promise<string> {
+    return id;
   }
 }
 

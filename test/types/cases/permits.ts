@@ -31,7 +31,7 @@ export class Accepted {
     return tenant;
   }
 
-  @Limited({ permits: 3, onBusy: 'skip' })
+  @Limited('nightly-report', { permits: 3, onBusy: 'skip' })
   async named(): Promise<string | undefined> {
     return '';
   }

@@ -97,12 +97,6 @@ export class Accepted {
   never(): Promise<never> {
     return Promise.reject(new Error());
   }
-
-  @Locked()
-  async withoutKey(): Promise<void> {}
-
-  @Locked({ waitMs: 5 })
-  async onlyOptions(): Promise<void> {}
 }
 
 export class Refused {
@@ -131,18 +125,6 @@ export class Refused {
   // @ts-expect-error a locked method must return a Promise, an Observable or an AsyncIterable
   @Locked('key')
   sometimes(): Promise<number> | number {
-    return 1;
-  }
-
-  // @ts-expect-error a locked method must return a Promise, an Observable or an AsyncIterable
-  @Locked()
-  withoutKey(): number {
-    return 1;
-  }
-
-  // @ts-expect-error a locked method must return a Promise, an Observable or an AsyncIterable
-  @Locked({ waitMs: 5 })
-  onlyOptions(): number {
     return 1;
   }
 

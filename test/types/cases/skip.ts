@@ -39,7 +39,7 @@ export class Accepted {
     yield 1;
   }
 
-  @Locked({ onBusy: 'skip', holdAtLeastMs: 30_000 })
+  @Locked('nightly-report', { onBusy: 'skip', holdAtLeastMs: 30_000 })
   async job(): Promise<void> {}
 
   @Locked('key', { onBusy: 'skip', waitMs: 0 })
@@ -79,7 +79,7 @@ export class Refused {
   async patient(): Promise<void> {}
 
   // @ts-expect-error onBusy: "skip" does not wait, so it cannot have a waitMs
-  @Locked({ onBusy: 'skip', waitMs: Infinity })
+  @Locked(['a', 'b'], { onBusy: 'skip', waitMs: Infinity })
   async endless(): Promise<void> {}
 
   // @ts-expect-error onBusy: "skip" does not wait, so it cannot have a waitMs
@@ -104,12 +104,6 @@ export class Refused {
   @Locked('key', { waitMs: 5, onBusy: 'skip' })
   async withMore(): Promise<{ id: number }> {
     return { id: 1 };
-  }
-
-  // @ts-expect-error onBusy: "skip" makes the method return undefined, which its type does not allow
-  @Locked({ onBusy: 'skip' })
-  async withoutKey(): Promise<number> {
-    return 1;
   }
 
   // @ts-expect-error onBusy: "skip" makes the method return undefined, which its type does not allow

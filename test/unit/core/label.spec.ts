@@ -46,10 +46,6 @@ class Shop {
   async byFunction(_id: string): Promise<unknown> {
     return labelNow();
   }
-  @Locked()
-  async bare(): Promise<unknown> {
-    return labelNow();
-  }
   @Locked(`long:${'😀'.repeat(60)}`)
   async long(): Promise<unknown> {
     return labelNow();
@@ -69,12 +65,11 @@ class Shop {
 }
 
 describe('the label of a call', () => {
-  it('is the template of a decorator, else Class.method, unless the option is given', async () => {
+  it('is the template of a decorator, Class.method for a key function, unless the option is given', async () => {
     const shop = bindLocks(new Shop(), locks);
     expect(await shop.template('7')).toBe('order:<<0>>');
     expect(await shop.several('7')).toBe('a:<<0>>, b');
     expect(await shop.byFunction('7')).toBe('Shop.byFunction');
-    expect(await shop.bare()).toBe('Shop.bare');
     expect(await shop.own('7')).toBe('orders');
     expect(await shop.none('7')).toBe('order:<<0>>');
     expect(await shop.limited('7')).toBe('crm:<<0>>');

@@ -76,7 +76,7 @@ class Crm {
     return currentLease().key;
   }
 
-  @Limited({ permits: 1, onBusy: 'skip' })
+  @Limited('sync', { permits: 1, onBusy: 'skip' })
   async skip(): Promise<string | undefined> {
     return currentLease().key;
   }
@@ -150,10 +150,10 @@ describe('a limited method', () => {
     expect(await instance.fallBack()).toBe('ran');
   });
 
-  it('without a key is limited by its name, and skips when no permit is free', async () => {
+  it('skips when no permit is free', async () => {
     const { instance, locks } = lockedInstance(Crm);
-    expect(await instance.skip()).toBe('Crm.skip');
-    await using _other = await locks.permits('Crm.skip', { permits: 1 }).acquire();
+    expect(await instance.skip()).toBe('sync');
+    await using _other = await locks.permits('sync', { permits: 1 }).acquire();
     expect(await instance.skip()).toBeUndefined();
   });
 
@@ -247,8 +247,8 @@ describe('@Limited beside @Locked on one method', () => {
   it('with the same key is refused when the class is loaded, since a key is of one kind', () => {
     const both = () => {
       class Jobs {
-        @Locked()
-        @Limited({ permits: 3 })
+        @Locked('nightly-report')
+        @Limited('nightly-report', { permits: 3 })
         async run(): Promise<void> {}
       }
       return Jobs;
@@ -384,6 +384,6 @@ describe('in tests without locks', () => {
     await Promise.all(calls);
     await expect(crm.withoutNumber()).resolves.toBe('ran');
     await expect(crm.nested(5)).resolves.toBe(5);
-    expect(await firstValueFrom(of(await crm.skip()).pipe(toArray()))).toEqual(['Crm.skip']);
+    expect(await firstValueFrom(of(await crm.skip()).pipe(toArray()))).toEqual(['sync']);
   });
 });

@@ -1,6 +1,16 @@
 import 'reflect-metadata';
 import { describe, expect, it } from 'vitest';
-import { LockConfigurationError, LockError, LockKeyError, Locked, LOCKED_METADATA } from 'nest-redis-lock';
+import {
+  currentLease,
+  Limited,
+  LockConfigurationError,
+  LockError,
+  LockKeyError,
+  LockNotAcquiredError,
+  Locked,
+  LOCKED_METADATA,
+} from 'nest-redis-lock';
+import { lockedInstance } from './fixture.js';
 
 /** What loading a class throws. */
 const loading = (declare: () => unknown): LockError => {
@@ -101,15 +111,58 @@ describe('what cannot be locked fails when the class is loaded', () => {
       expect(error.message).toContain('Make it async');
     }
   });
+});
 
-  it('a class without a name, when there is no key either', () => {
+describe('a decorator without a key fails when the class is loaded, with the key that it had before', () => {
+  const decorators = Object.entries({ '@Locked': Locked, '@Limited': Limited });
+  const notKeys: readonly (readonly [string, ...unknown[]])[] = [
+    ['nothing'],
+    ['undefined', undefined],
+    ['undefined and options', undefined, { waitMs: 5 }],
+    ['options alone', { onBusy: 'skip', holdAtLeastMs: 30_000 }],
+    ['options with a wrong name', { wait: 5 }],
+    ['two objects', { waitMs: 5 }, { leaseMs: 5 }],
+    ['null', null],
+    ['a number', 7],
+    ['a symbol', Symbol('key')],
+    ['another object', new Map()],
+  ];
+
+  describe.each(decorators)('%s', (name, decorator) => {
+    it.each(notKeys)('%s', (_what, ...args) => {
+      const error = loading(() => {
+        class Jobs {
+          @((decorator as unknown as typeof untyped)(...args))
+          async nightly(): Promise<void> {}
+        }
+        return Jobs;
+      });
+      expect(error).toBeInstanceOf(LockConfigurationError);
+      expect(error.message).toBe(
+        `\`Jobs.nightly\`: give ${name} a key, such as \`${name}('nightly-report')\`; before 0.3 the key was \`'Jobs.nightly'\``,
+      );
+    });
+  });
+
+  it('and this key, written out, is the same lock', async () => {
+    class Jobs {
+      @Locked('Jobs.nightly')
+      async nightly(): Promise<string> {
+        return currentLease().key;
+      }
+    }
+    const { instance, locks } = lockedInstance(Jobs);
+    expect(await instance.nightly()).toBe('Jobs.nightly');
+    await using _held = await locks.acquire('Jobs.nightly');
+    await expect(instance.nightly()).rejects.toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  it('and a class without a name may have a key', () => {
     const anonymous = (() =>
       class {
         async pay(): Promise<void> {}
       })();
     const descriptor = Object.getOwnPropertyDescriptor(anonymous.prototype, 'pay')!;
-    const error = loading(() => untyped()(anonymous.prototype, 'pay', descriptor));
-    expect(error.message).toMatch(/\(anonymous class\)\.pay: .*Name the class or give a key/);
     expect(() => untyped('order')(anonymous.prototype, 'pay', descriptor)).not.toThrow();
   });
 });
@@ -126,8 +179,8 @@ describe('a wrong key fails when the class is loaded, naming class, method and p
     ['two placeholders without a colon between them', '<<id>>-<<name>>', ':'],
     ['an empty list', [], 'empty'],
     ['an empty key in a list', ['order:<<id>>', ''], 'empty'],
-    ['a number', 7, 'must be a string'],
-    ['null', null, 'must be a string'],
+    ['a number in a list', [7], 'must be a string'],
+    ['null in a list', [null], 'must be a string'],
   ])('%s', (_what, key, part) => {
     const error = loading(() => {
       class Orders {
