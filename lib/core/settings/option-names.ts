@@ -49,9 +49,10 @@ export const checkNames = (given: object, owner: string, names: Readonly<Record<
 };
 
 /** Returns a name for a message. Only text that looks like a name is shown without quotes. */
-const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? name : formatValue(name));
+export const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? name : formatValue(name));
 
-const remedy = (name: string, names: readonly string[]): string => {
+/** Returns the end of the message about an unknown option: where it belongs, or which options there are. */
+export const remedy = (name: string, names: readonly string[]): string => {
   if (name === 'isGlobal') return '. The module is global in any case: leave it out.';
   if (Object.hasOwn(HOMES, name)) return `. It is one ${HOMES[name]}.`;
   const meant = nearest(name, names);

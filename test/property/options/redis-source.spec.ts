@@ -93,6 +93,16 @@ describe('the option redis', () => {
     });
   });
 
+  it('with a field that ioredis does not have is refused by name, whatever its value', async () => {
+    for (const name of ['url', 'socket', 'isMine']) {
+      await forAnyValue([], async (value) => {
+        const outcome = await resolve({ ...NOWHERE, [name]: value });
+        if (value === undefined) expectAccepted(outcome, name);
+        else expectRefusal(outcome, `redis\\.${name}`);
+      });
+    }
+  });
+
   it('with a password that is no text is refused without showing it', async () => {
     const outcome = await resolve({ ...NOWHERE, password: 271_828_182 });
     expectRefusal(outcome, 'redis\\.password');

@@ -1,5 +1,6 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
+import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import { resolveOptions } from '../../../lib/redis-lock.options.js';
 import * as redisStores from '../../../lib/redis/index.js';
 import { storeOn } from '../../../lib/store-of-options.js';
@@ -20,6 +21,17 @@ const warningsOf = (redis: RedisSource | readonly RedisSource[]): string[] => {
 };
 const named = (warnings: readonly string[]): string[] =>
   warnings.map((warning) => /settings of their own: (.*?)\. /.exec(warning)?.[1] ?? warning);
+
+/** How a service with this `redis` is refused; an empty text if it is not. */
+const refusalOf = (redis: unknown): string => {
+  try {
+    warningsOf(redis as RedisSource);
+    return '';
+  } catch (error) {
+    expect(error).toBeInstanceOf(LockConfigurationError);
+    return (error as Error).message;
+  }
+};
 
 afterEach(async () => {
   for (const store of stores.splice(0)) await store.close();
@@ -53,7 +65,6 @@ describe('options of ioredis that have no effect on the locks', () => {
     const dnsLookup = (): void => undefined;
     expect(named(warningsOf({ ...AT, dnsLookup } as RedisOptions))).toEqual(['dnsLookup']);
     expect(named(warningsOf({ ...SENTINEL, dnsLookup } as RedisOptions))).toEqual(['dnsLookup']);
-    expect(named(warningsOf({ ...AT, hots: 'misspelt' } as RedisOptions))).toEqual(['hots']);
     expect(named(warningsOf('redis://127.0.0.1:1?commandTimeout=50'))).toEqual(['commandTimeout']);
   });
 
@@ -102,6 +113,80 @@ describe('options of ioredis that have no effect on the locks', () => {
       const { failoverDetector, ...taken } = SENTINEL;
       expect(options).toMatchObject({ ...taken, maxRetriesPerRequest: 0, connectTimeout: 1_000 });
       expect(failoverDetector && (options as RedisOptions).failoverDetector).toBe(false);
+    }
+  });
+});
+
+describe('fields that ioredis does not have', () => {
+  const CLUSTER = { cluster: [AT] };
+  const URL_ITSELF = "Write the URL itself in place of the object: 'redis://host:port'.";
+  const SENTINEL_HAS = 'A sentinel has host, port, family';
+
+  it.each([
+    // What other clients call an address: ioredis would connect to localhost.
+    ['url', { url: 'redis://shop:6379' }, URL_ITSELF],
+    ['url', { ...AT, url: 'redis://shop:6379' }, URL_ITSELF],
+    ['uri', { uri: 'redis://shop:6379' }, URL_ITSELF],
+    ['socket', { socket: { host: 'shop' } }, 'Write its host and port, or its path, beside'],
+    ['redisOptions', { redisOptions: { host: 'shop' } }, 'Write its options beside'],
+    ['nodes', { nodes: [AT] }, 'Write cluster: ['],
+    ['rootNodes', { rootNodes: [AT] }, 'Write cluster: ['],
+    ['hostname', { hostname: 'shop' }, 'Did you mean host?'],
+    ['hosts', { ...AT, hosts: 'shop' }, 'Did you mean host?'],
+    ['user', { ...AT, user: 'me' }, 'Did you mean username?'],
+    ['database', { ...AT, database: 3 }, 'Write db'],
+    ['ssl', { ...AT, ssl: true }, 'Write tls'],
+    ['commandTimeoutMs', { ...AT, commandTimeoutMs: 50 }, 'of RedisLockModule.forRoot()'],
+    ['isMine', { ...AT, isMine: true }, 'Its options are host, port'],
+    ['"a-b"', { ...AT, 'a-b': true }, 'Its options are host, port'],
+    ['url', { ...CLUSTER, url: 'redis://shop:6379' }, URL_ITSELF],
+    ['redisOptions.socket', { ...CLUSTER, redisOptions: { socket: {} } }, 'Write its host and port'],
+    ['cluster[1].url', { cluster: [AT, { url: 'redis://shop' }] }, URL_ITSELF],
+    ['cluster[0].hostname', { cluster: [{ hostname: 'shop' }] }, 'Did you mean host?'],
+    ['sentinels[1].ip', { sentinels: [AT, { ip: '127.0.0.1' }], name: 'm' }, SENTINEL_HAS],
+    [
+      'sentinels[0].password',
+      { sentinels: [{ ...AT, password: 'x' }], name: 'm' },
+      'sentinelPassword, beside',
+    ],
+  ] as const)('are refused: %s', (field, redis, remedy) => {
+    const refused = refusalOf(redis);
+    expect(refused).toMatch(/^redis\./);
+    expect(refused.startsWith(`redis.${field} is no option of ioredis`), refused).toBe(true);
+    expect(refused).toContain(remedy);
+    expect(refusalOf([AT, redis])).toMatch(/^redis(\[1\]\.|.*quorum)/);
+  });
+
+  it('are refused in a URL, by name, unless it may be a part of a password', () => {
+    expect(refusalOf('redis://127.0.0.1:1?ssl_cert_reqs=none')).toMatch(/^redis: the URL .* ssl_cert_reqs/);
+    expect(refusalOf({ cluster: ['redis://127.0.0.1:1?tsl=true'] })).toMatch(/^redis: the URL .* tsl/);
+    const refused = refusalOf('redis://me?secret=7@127.0.0.1');
+    expect(refused).toContain('%40');
+    expect(refused).not.toContain('secret');
+  });
+
+  it('are told from a sentinel that is no object, which is refused without showing it', () => {
+    const refused = refusalOf({ sentinels: ['redis://:secret@127.0.0.1:1'], name: 'mymaster' });
+    expect(refused).toBe('redis.sentinels[0] must be { host, port }.');
+  });
+
+  it('are allowed as undefined, and in a client, which has its address already', () => {
+    expect(warningsOf({ ...AT, url: undefined } as RedisOptions)).toEqual([]);
+    const client = new Redis({ ...AT, isMine: true, lazyConnect: true } as RedisOptions);
+    expect(named(warningsOf(client))).toEqual(['isMine']);
+    const node = { ...AT, isMine: true };
+    const cluster = new Cluster([node], { lazyConnect: true });
+    expect(warningsOf(cluster)).toEqual([]);
+  });
+
+  it('are none of the options that ioredis has a default for', () => {
+    const defaults = {
+      ...new Redis({ lazyConnect: true }).options,
+      ...new Cluster([{}], { lazyConnect: true }).options,
+    };
+    for (const name of Object.keys(defaults)) {
+      // The value may be refused.
+      expect.soft(refusalOf({ ...AT, [name]: Symbol('any') }), name).not.toContain('is no option');
     }
   });
 });

@@ -10,6 +10,7 @@ import { optionsOf, ownClientOptions } from '../connection/redis-settings.js';
 import {
   addressFrom,
   checkAddress,
+  checkFields,
   checkHost,
   isWhole,
   notTakenWarning,
@@ -90,6 +91,11 @@ const clusterFrom = (source: unknown, commandTimeoutMs: number): ClusterEndpoint
   const { cluster, redisOptions, ...options } = source as RedisClusterOptions & {
     redisOptions?: RedisOptions;
   };
+  checkFields(options, 'redis');
+  checkFields({ ...redisOptions }, 'redis.redisOptions');
+  for (const [i, node] of (isArray(cluster) ? cluster : []).entries()) {
+    if (typeof node === 'object' && node !== null) checkFields(node, `redis.cluster[${i}]`);
+  }
   return endpointOf(cluster, 'redis.cluster', { ...redisOptions, ...options }, commandTimeoutMs);
 };
 

@@ -1,13 +1,21 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { invalidOption } from '../../../core/settings/option-checks.js';
+import { nameOf } from '../../../core/settings/option-names.js';
 import { formatValue } from '../../../core/errors/describe.js';
 import { cleanError, secretsOf } from './clean-error.js';
 import { KEEP_ALIVE_MS } from './keep-alive.js';
 import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.js';
 import { reconnectInMs } from './reconnect.js';
 import { setUpSentinels } from './sentinels/sentinel-settings.js';
-import { addressFrom, checkAddress, givenOptions, notTakenWarning } from './taken-options.js';
+import {
+  addressFrom,
+  checkAddress,
+  checkFields,
+  givenOptions,
+  notTakenWarning,
+  unknownField,
+} from './taken-options.js';
 
 /**
  * Creates a client of the store, for set-ups that options cannot describe (rotating passwords, a custom connector). The
@@ -142,7 +150,10 @@ const endpointFrom = (source: ServerSource, settings: RedisOptions): RedisEndpoi
       `redis: expected a URL, ioredis options, an ioredis client or a function, got ${got}.`,
     );
   }
-  if (!isClient(source)) return endpointOf(source, settings);
+  if (!isClient(source)) {
+    checkFields(source, 'redis');
+    return endpointOf(source, settings);
+  }
   // The options do not show a database that was selected later.
   return endpointOf({ ...givenOptions(source), db: databaseOf(source) }, settings);
 };
@@ -163,14 +174,20 @@ export const optionsOf = (url: string): RedisOptions => {
   }
   const given = givenOptions(new Redis(url, { lazyConnect: true }));
   delete given.lazyConnect;
-  return given;
+  const unknown = unknownField(given);
+  if (unknown === undefined) return given;
+  // After an unencoded ? of a password, its rest looks like options.
+  const remedy = /\?.*@/.test(url) ? ENCODED : `Leave out ${nameOf(unknown)}.`;
+  throw new LockConfigurationError(`redis: the URL has an option that ioredis does not have. ${remedy}`);
 };
+
+const ENCODED =
+  'Where its user name or password has characters such as : / ? # @, write them as %3A %2F %3F %23 %40.';
 
 /** Rejects like `refuse`, without the value: part of an unencoded password may have been taken for the port. */
 const refuseInUrl = (name: string, expected: string): never => {
   throw new LockConfigurationError(
-    `redis: the URL gives a ${name} that is not ${expected.replace(/^an? /, 'a ')}. Where its user name or password has ` +
-      'characters such as : / ? # @, write them as %3A %2F %3F %23 %40.',
+    `redis: the URL gives a ${name} that is not ${expected.replace(/^an? /, 'a ')}. ${ENCODED}`,
   );
 };
 

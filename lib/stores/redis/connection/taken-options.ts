@@ -1,7 +1,8 @@
-import { Redis, type RedisOptions } from 'ioredis';
+import { Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { isArray } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import type { invalidOption } from '../../../core/settings/option-checks.js';
+import { nameOf, remedy, type Names } from '../../../core/settings/option-names.js';
 
 /** Options that the connections of the locks take over. Any other option may harm a lock. */
 const TAKEN_OPTIONS = [
@@ -11,7 +12,71 @@ const TAKEN_OPTIONS = [
   'failoverDetector', 'connectionName', 'disableClientInfo', 'clientInfoTag', 'Connector', 'keepAlive',
 ] as const; // prettier-ignore
 
+/** Options of ioredis that the connections of the locks do not take over. */
+const OTHER_OPTIONS: Names<Omit<RedisOptions & ClusterOptions, (typeof TAKEN_OPTIONS)[number] | 'redisOptions'>> = {
+  ...{ keyPrefix: true, dnsLookup: true, lazyConnect: true, readOnly: true, role: true, monitor: true, scripts: true },
+  ...{ retryStrategy: true, reconnectOnError: true, maxRetriesPerRequest: true, maxLoadingRetryTime: true },
+  ...{ connectTimeout: true, disconnectTimeout: true, commandTimeout: true, socketTimeout: true, noDelay: true },
+  ...{ blockingTimeout: true, blockingTimeoutGrace: true, autoResubscribe: true, enableReadyCheck: true },
+  ...{ autoResendUnfulfilledCommands: true, enableOfflineQueue: true, offlineQueue: true, commandQueue: true },
+  ...{ enableAutoPipelining: true, autoPipeliningIgnoredCommands: true, stringNumbers: true, protocol: true },
+  ...{ replyMapping: true, himportFieldsets: true, preferredSlaves: true, showFriendlyErrorStack: true },
+  ...{ clusterRetryStrategy: true, clusterNodeRetryStrategy: true, scaleReads: true, maxRedirections: true },
+  ...{ retryDelayOnMoved: true, retryDelayOnFailover: true, retryDelayOnClusterDown: true, retryDelayOnTryAgain: true },
+  ...{ slotsRefreshTimeout: true, slotsRefreshInterval: true, useSRVRecords: true, resolveSrv: true, shardedSubscribers: true },
+}; // prettier-ignore
+
+const EFFECTIVE_OPTIONS: readonly string[] = [...TAKEN_OPTIONS, 'keyPrefix'];
+const SENTINEL_FIELDS = ['host', 'port', 'family'];
+
+const URL_ITSELF = "the URL itself in place of the object: 'redis://host:port'";
+const CLUSTER = 'cluster: [some of its servers]';
+
+/** What to write instead of fields of other clients. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  ...{ url: URL_ITSELF, uri: URL_ITSELF, connectionString: URL_ITSELF },
+  socket: 'its host and port, or its path, beside the other options',
+  redisOptions: 'its options beside the other ones',
+  ...{ nodes: CLUSTER, rootNodes: CLUSTER, startupNodes: CLUSTER, database: 'db', ssl: 'tls' },
+};
+
 type Options = Readonly<Record<string, unknown>>;
+
+/** Returns the first field that ioredis does not have. A field that is undefined has no effect anywhere. */
+export const unknownField = (
+  options: object,
+  known = (name: string): boolean => EFFECTIVE_OPTIONS.includes(name) || Object.hasOwn(OTHER_OPTIONS, name),
+): string | undefined =>
+  Object.entries(options).find(([name, value]) => value !== undefined && !known(name))?.[0];
+
+/**
+ * Rejects an address with a field that ioredis does not have. ioredis would ignore the field, and might connect to
+ * localhost.
+ *
+ * @param where name of the address, for the message: `redis`
+ */
+export const checkFields = (options: object, where: string): void => {
+  const name = unknownField(options);
+  if (name !== undefined) {
+    const instead = Object.hasOwn(INSTEAD, name)
+      ? `. Write ${INSTEAD[name]}.`
+      : remedy(name, EFFECTIVE_OPTIONS);
+    throw new LockConfigurationError(`${where}.${nameOf(name)} is no option of ioredis${instead}`);
+  }
+  const { sentinels } = options as { sentinels?: unknown };
+  for (const [i, sentinel] of (isArray(sentinels) ? sentinels : []).entries()) {
+    if (typeof sentinel !== 'object' || sentinel === null) {
+      // A text may be a URL with a password, so it is not shown.
+      throw new LockConfigurationError(`${where}.sentinels[${i}] must be { host, port }.`);
+    }
+    const field = unknownField(sentinel, (one) => SENTINEL_FIELDS.includes(one));
+    if (field === undefined) continue;
+    throw new LockConfigurationError(
+      `${where}.sentinels[${i}].${nameOf(field)} is no option of ioredis. A sentinel has ${SENTINEL_FIELDS.join(', ')}; its login ` +
+        'is sentinelUsername and sentinelPassword, beside sentinels.',
+    );
+  }
+};
 
 /** Returns the defaults of the ioredis that made the client; undefined when the client does not show them. */
 const defaultsOf = (client: object): Options | undefined =>
@@ -49,9 +114,11 @@ export const addressFrom = (options: RedisOptions): RedisOptions => {
  */
 export const notTakenWarning = (given: RedisOptions, settings: RedisOptions): string | undefined => {
   const effective: Options = { ...(new Redis({ lazyConnect: true }).options as Options), ...settings };
-  const taken = new Set<string>([...TAKEN_OPTIONS, 'keyPrefix']);
   const names = Object.entries(given)
-    .filter(([name, value]) => value !== undefined && !taken.has(name) && !isSame(value, effective[name]))
+    .filter(
+      ([name, value]) =>
+        value !== undefined && !EFFECTIVE_OPTIONS.includes(name) && !isSame(value, effective[name]),
+    )
     .map(([name]) => name);
   if (names.length === 0) return undefined;
   return (
