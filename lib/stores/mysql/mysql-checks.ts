@@ -4,6 +4,7 @@ import type { RunStatement } from '../sql/sql-dialect.js';
 import { SqlFailure } from '../sql/sql-session.js';
 import { raw, sql } from '../sql/sql.js';
 import { migrationOf, VERSION } from './mysql-migration.js';
+import { REFUSED_SETTINGS } from './mysql-settings.js';
 import { bytes, rowsOf } from './mysql-terms.js';
 
 const READ_ONLY = new Set([1290, 1792, 1836]);
@@ -18,8 +19,13 @@ const errnoOf = (failure: unknown): number =>
 
 /** Throws the error again, as a LockConfigurationError if only another login mends it. */
 const loginFailed = (failure: unknown): never => {
+  const { message = '' } = ((failure as SqlFailure).cause ?? {}) as Partial<Error>;
+  if (message.includes('max-session-mem-used'))
+    throw new LockConfigurationError(
+      'The server gives the connections of MysqlStore too little memory. Set max_session_mem_used to its default.',
+      { cause: failure },
+    );
   if (!NO_LOGIN.has(errnoOf(failure))) throw failure;
-  const { message } = (failure as SqlFailure).cause as Error;
   throw new LockConfigurationError(
     `The server refuses the login of MysqlStore: ${message}. Check the user, its password and the database.`,
     { cause: failure },
@@ -45,6 +51,22 @@ export const migrateTable = async (run: RunStatement, table: string): Promise<vo
       { cause: failure },
     );
   }
+};
+
+/** @throws {LockConfigurationError} when a variable of the session has a value under which locks cannot work */
+export const checkSettings = async (run: RunStatement): Promise<void> => {
+  const columns = REFUSED_SETTINGS.map(({ name, read }) => `${read} AS ${name}`);
+  const values = await run({
+    // The limit is that of the statement, not sql_select_limit.
+    sql: raw(`SELECT ${columns.join(', ')} LIMIT 1`),
+    read: (reply) => rowsOf<Readonly<Record<string, string | number>>>(reply)[0]!,
+  }).catch(loginFailed);
+  const refused = REFUSED_SETTINGS.find(({ name, isRefused }) => isRefused(values[name]!));
+  if (!refused) return;
+  const { name, why, instead } = refused;
+  throw new LockConfigurationError(
+    `MysqlStore cannot work with ${name} = '${values[name]}': ${why}. Set ${name} to ${instead}, on the server or in the proxy.`,
+  );
 };
 
 interface Found {

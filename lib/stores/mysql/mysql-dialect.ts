@@ -8,14 +8,16 @@ import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { IS_NOTE } from '../sql/sql-notes.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
-import { checkConnections, checkRights, checkTable, migrateTable } from './mysql-checks.js';
+import { checkConnections, checkRights, checkSettings, checkTable, migrateTable } from './mysql-checks.js';
 import { MysqlBell } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
 import { MysqlNotes } from './mysql-notes.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
+import { SET_SESSION } from './mysql-settings.js';
 import {
   bytes,
+  COMMIT,
   HEAD,
   msOf,
   NOW,
@@ -89,18 +91,16 @@ export class MysqlDialect implements SqlDialect {
     return session;
   }
 
-  /**
-   * A row that others have locked must not hold a lane up for long. Writes to a binlog of statements are refused in READ
-   * COMMITTED.
-   */
+  /** Behind a proxy the session belongs to another app next, so it is left as it is. */
   private async setUp(session: MysqlSession): Promise<void> {
-    const format = await session.send({
-      sql: sql`SET SESSION innodb_lock_wait_timeout = 1; SET SESSION lock_wait_timeout = 1; SET SESSION autocommit = 1; SET SESSION completion_type = 0; SELECT @@binlog_format AS format`,
-      read: (reply) => rowsOf<{ format: string }>(reply, 4)[0]?.format,
-    });
-    if (format !== 'STATEMENT')
-      await session.send({ sql: sql`SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED`, read: nothing });
     if (this.settings.pooled) return;
+    const format = await session.send({
+      sql: sql`${SET_SESSION}; SELECT @@binlog_format AS format LIMIT 1`,
+      read: (reply) => rowsOf<{ format: string }>(reply, 1)[0]?.format,
+    });
+    // A binlog of statements refuses writes in READ COMMITTED.
+    const isolation = raw(format === 'STATEMENT' ? 'REPEATABLE READ' : 'READ COMMITTED');
+    await session.send({ sql: sql`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`, read: nothing });
     session.isGuarded = await session
       .send({
         sql: sql`SELECT GET_LOCK(${bytes(session.guard)}, 0) AS got`,
@@ -189,7 +189,7 @@ SELECT kind, owner, until - ${NOW} AS leftUs FROM ${table} WHERE name = ${name} 
 SELECT kind FROM ${table} WHERE name = ${name} AND ${HEAD} AND until > ${NOW} FOR UPDATE;
 DELETE FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW};
 UPDATE ${table} SET until = ${RELEASED} WHERE ROW_COUNT() = 0 AND name = ${name} AND ${HEAD} AND until > ${NOW};
-COMMIT`,
+${COMMIT}`,
       read: (reply) => {
         const [head] = rowsOf<{ kind: Buffer }>(reply, 1);
         const { affectedRows } = (reply as ResultSetHeader[])[2]!;
@@ -228,6 +228,7 @@ COMMIT`,
   }
 
   async check(run: RunStatement): Promise<readonly string[]> {
+    await checkSettings(run);
     await checkTable(run, this.settings.table);
     await checkRights(run, this.settings.table);
     const { pooled, runtime, timeoutMs } = this.settings;

@@ -26,10 +26,11 @@ import {
 /**
  * Exclusive locks in MySQL and MariaDB: one row for each key, with the server's clock.
  *
- * Both servers execute the assignments of an upsert from left to right, and later ones see the new values. So the fence
- * is first, which decides. Once the owner is set, `owner = VALUES(owner)` says whether the key was granted, and
- * `since = VALUES(since)` whether it is a new grant. The value of LAST_INSERT_ID(…) comes back in the reply, without a
- * second statement.
+ * Both servers execute the assignments of an upsert from left to right, and later ones see the new values. With
+ * SIMULTANEOUS_ASSIGNMENT in `sql_mode`, MariaDB lets them see the old values. The upsert is the same in both: a grant
+ * sets the owner, for whom `mayTake` is true before and after, and a refusal changes only the queue, which comes last.
+ * A new grant shows in the old owner, or in the new `since`. The value of LAST_INSERT_ID(…) comes back in the reply,
+ * without a second statement.
  */
 export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
   constructor(
@@ -82,7 +83,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`
   private upsert({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
     const { table, me, bell } = this.names;
     const mayTake = sql`(owner = VALUES(owner) OR until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me} OR until + ${TURN_US} <= ${NOW}))`;
-    const granted = sql`owner = VALUES(owner)`;
+    const isNew = sql`(owner <> VALUES(owner) OR since = VALUES(since))`;
     const own = sql`LOCATE(${me}, queue)`;
     return {
       sql: sql`INSERT INTO ${table} (name, member, kind, owner, since, until, fence, bell)
@@ -92,10 +93,10 @@ fence = IF(${mayTake}, LAST_INSERT_ID(2 * GREATEST(fence + 1, ${NOW})) DIV 2 + $
   IF(LAST_INSERT_ID(4 * GREATEST(1, IF(until > ${NOW}, until, until + ${TURN_US}) - ${NOW}) + 2 * (kind <> 'exclusive') + 1), fence, 0)),
 since = IF(owner <> VALUES(owner) AND ${mayTake}, VALUES(since), since),
 owner = IF(${mayTake}, VALUES(owner), owner),
-until = IF(${granted}, VALUES(until), until),
-kind = IF(${granted}, 'exclusive', kind),
-bell = IF(${granted}, VALUES(bell), bell),
-queue = IF(${granted}, IF(since = VALUES(since), SUBSTRING(queue, IF(${own} > 0, ${own}, 1) + ${me.length}), queue),
+until = IF(${mayTake}, VALUES(until), until),
+kind = IF(${mayTake}, 'exclusive', kind),
+bell = IF(${mayTake}, VALUES(bell), bell),
+queue = IF(${mayTake}, IF(${isNew}, SUBSTRING(queue, IF(${own} > 0, ${own}, 1) + ${me.length}), queue),
   IF(${waits ? 1 : 0} AND ${own} = 0 AND LENGTH(queue) < ${this.names.maxQueue}, CONCAT(queue, ${me}), queue))`,
       prepared: true,
       read: (reply) => {

@@ -9,6 +9,7 @@ import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Statement } from '../sql/sql-session.js';
 import {
   bytes,
+  COMMIT,
   HEAD,
   idOf,
   joinedByName,
@@ -67,7 +68,7 @@ queue = IF(until <= ${NOW}, '', ${appended}),
 owner = IF(until <= ${NOW}, '', owner),
 since = IF(until <= ${NOW}, VALUES(since), since),
 kind = IF(until <= ${NOW}, 'permit', kind),
-until = IF(kind = 'permit', GREATEST(until, VALUES(until)), until)`;
+until = IF(kind = 'permit' OR until <= ${NOW}, GREATEST(until, VALUES(until)), until)`;
     return {
       sql: sql`START TRANSACTION;
 ${head};
@@ -82,7 +83,7 @@ UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE ROW_COUNT() > 0 AND 
 SELECT h.kind, h.until - ${NOW} AS leftUs, (SELECT COUNT(*) FROM ${table} o WHERE o.name = ${name} AND o.member = ${who}) AS mine,
 (SELECT MIN(m.until) FROM ${table} m WHERE m.name = ${name} AND m.member > '') - ${NOW} AS soonestUs
 FROM ${table} h WHERE h.name = ${name} AND h.member = '';
-COMMIT`,
+${COMMIT}`,
       read: (reply) => {
         const before = Number(idOf((reply as ResultSetHeader[])[1]));
         const [state] = rowsOf<State>(reply, 5);
@@ -119,7 +120,7 @@ COMMIT`,
 UPDATE ${table} SET until = GREATEST(until, ${NOW} + ${keep}) WHERE name = ${name} AND ${HEAD} AND ${LIVE_PERMITS};
 UPDATE ${table} SET until = ${NOW} + ${keep} WHERE ${member};
 ${waiting};
-COMMIT`
+${COMMIT}`
         : sql`DELETE FROM ${table} WHERE ${member}; ${waiting}`,
       read: (reply) => {
         const at = isKept ? 2 : 0;
@@ -145,7 +146,7 @@ SET h.until = GREATEST(h.until, ${NOW} + v.l) WHERE h.kind = 'permit' AND h.unti
 UPDATE (${wanted}) v ${joinedByName(table)} ON t.name = v.n AND t.member = v.o
 SET t.until = GREATEST(t.until, ${NOW} + v.l) WHERE t.until > ${NOW};
 SELECT t.member, t.until - ${NOW} AS leftUs FROM ${table} t JOIN (${wanted}) v ON t.name = v.n AND t.member = v.o WHERE t.until > ${NOW};
-COMMIT`,
+${COMMIT}`,
       read: (reply) => {
         const found = new Map(
           rowsOf<{ member: Buffer; leftUs: number }>(reply, 3).map(({ member, leftUs }) => [

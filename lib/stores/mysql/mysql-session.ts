@@ -139,7 +139,7 @@ export class MysqlSession implements SqlSession {
     // Without this, an undo would end the connection under a later statement.
     if (isNotPrimary || failure.outcome === 'unknown') this.destroy();
     // Ends a transaction of which the first statements were executed.
-    else this.connection.query('ROLLBACK', this.abandon);
+    else this.connection.query('ROLLBACK AND NO CHAIN NO RELEASE', this.abandon);
   }
 
   destroy(): void {

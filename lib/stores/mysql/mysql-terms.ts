@@ -13,6 +13,8 @@ export const HEAD = raw("member = ''");
  * must not be taken again when the clock steps back.
  */
 export const RELEASED = sql`IF(queue = '', 0, ${NOW})`;
+/** End of a transaction, whatever `completion_type` is: neither another one begins, nor does the connection end. */
+export const COMMIT = raw('COMMIT AND NO CHAIN NO RELEASE');
 /** Microseconds in a millisecond. */
 export const US = 1_000;
 /** For how long after a release only the first process in the wait queue may take a key. */

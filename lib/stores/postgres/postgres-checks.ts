@@ -4,6 +4,7 @@ import { raw, sql } from '../sql/sql.js';
 import { migrationOf, quoted, VERSION } from './postgres-migration.js';
 import type { PostgresSession } from './postgres-session.js';
 import { stateOf } from './postgres-session.js';
+import { READ_SETTINGS, REFUSED_SETTINGS } from './postgres-settings.js';
 import { bytes, isTrue, rowsOf, type Row } from './postgres-terms.js';
 
 const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
@@ -84,6 +85,21 @@ export const migrateTable = async (run: RunStatement, { table, schema }: TablePl
       failure,
     );
   }
+};
+
+/** @throws {LockConfigurationError} when a setting of the session has a value under which locks cannot work */
+export const checkSettings = async (run: RunStatement): Promise<void> => {
+  const columns = READ_SETTINGS.map((name) => `current_setting('${name}') AS ${name}`);
+  const values = await run({
+    sql: raw(`SELECT current_user AS role, ${columns.join(', ')}`),
+    read: (reply) => rowsOf(reply)[0]!,
+  }).catch(loginFailed);
+  const refused = REFUSED_SETTINGS.find(({ name, isRefused }) => isRefused(values[name]!, values));
+  if (!refused) return;
+  const { name, why, instead } = refused;
+  refuse(
+    `PostgresStore cannot work with ${name} = '${values[name]}': ${why}. Run: ALTER ROLE "${values['role']}" SET ${name} = '${instead}'.`,
+  );
 };
 
 /** @throws {LockConfigurationError} when the server is no primary, or the table or a right to it is missing */

@@ -9,13 +9,20 @@ import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { IS_NOTE } from '../sql/sql-notes.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
-import { checkConnection, checkTable, migrateTable, type TablePlace } from './postgres-checks.js';
+import {
+  checkConnection,
+  checkSettings,
+  checkTable,
+  migrateTable,
+  type TablePlace,
+} from './postgres-checks.js';
 import { PostgresExclusive } from './postgres-exclusive.js';
 import { PostgresListener } from './postgres-listener.js';
 import { quoted } from './postgres-migration.js';
 import { PostgresNotes } from './postgres-notes.js';
 import { PostgresPermit } from './postgres-permit.js';
 import { PostgresSession } from './postgres-session.js';
+import { SET_SESSION } from './postgres-settings.js';
 import {
   bytes,
   HEAD,
@@ -194,6 +201,7 @@ SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SK
   async check(run: RunStatement, host: StoreHost): Promise<readonly string[]> {
     this.host = host;
     if (!this.settings.pooled) await checkConnection(() => this.connect());
+    await checkSettings(run);
     await checkTable(run, this.settings);
     return [];
   }
@@ -222,16 +230,12 @@ SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SK
 /** Start of a connection, in µs since 1970. */
 const STARTED_US = raw('(extract(epoch FROM backend_start) * 1000000)::bigint');
 
-/**
- * Makes a connection independent of the defaults of its role, and returns its identity. A plan that is made while the
- * table is small would read all of it, also when the table is large.
- */
+/** Makes a connection independent of the defaults of its role, and returns its identity. */
 const FIRST: Statement<NonNullable<PostgresSession['backend']>> = {
-  sql: sql`SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
-SET enable_seqscan = off;
+  sql: sql`${SET_SESSION};
 SELECT pid, ${STARTED_US} AS started_us, current_setting('server_version_num') AS version FROM pg_stat_activity WHERE pid = pg_backend_pid()`,
   read: (reply) => {
-    const { pid, started_us, version } = rowsOf(reply, 2)[0]!;
+    const { pid, started_us, version } = rowsOf(reply, 1)[0]!;
     return { pid: Number(pid), startedUs: Number(started_us), version: Number(version) };
   },
 };

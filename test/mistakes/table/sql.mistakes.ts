@@ -328,9 +328,9 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
         { in: 'MysqlDialect.settle', find: 'if (connection === null) return true;', replace: 'return true;' },
         // Otherwise the request may end by itself before the test has looked.
         {
-          in: 'MysqlDialect.setUp',
-          find: 'innodb_lock_wait_timeout = 1;',
-          replace: 'innodb_lock_wait_timeout = 30;',
+          in: 'mysql-settings:SESSION_SETTINGS',
+          find: "name: 'innodb_lock_wait_timeout', value: '1'",
+          replace: "name: 'innodb_lock_wait_timeout', value: '30'",
         },
       ],
     },

@@ -1,0 +1,81 @@
+import { raw, type Sql } from '../sql/sql.js';
+
+/** A setting that each session of the store sets, whatever its default for the role is. */
+export interface SessionSetting {
+  readonly name: string;
+  /** As an expression of SQL. */
+  readonly value: string;
+  readonly why: string;
+}
+
+/**
+ * What each session sets, beside its time-outs. Behind a pooler nothing is set: the session belongs to another app next.
+ * `REFUSED_SETTINGS` says what the store needs there.
+ */
+export const SESSION_SETTINGS: readonly SessionSetting[] = [
+  {
+    name: 'default_transaction_isolation',
+    value: "'read committed'",
+    why: 'a statement that has waited for a row sees its newest version',
+  },
+  {
+    name: 'synchronous_commit',
+    value: "replace(current_setting('synchronous_commit'), 'off', 'on')",
+    why: 'a crash of the server loses no granted lock; other values stay',
+  },
+  { name: 'jit', value: "'off'", why: 'a plan that looks costly would be compiled, for longer than it runs' },
+  {
+    name: 'enable_seqscan',
+    value: "'off'",
+    why: 'a plan that is made while the table is small would read all of it, also when the table is large',
+  },
+];
+
+export const SET_SESSION: Sql = raw(
+  `SELECT ${SESSION_SETTINGS.map(({ name, value }) => `set_config('${name}', ${value}, false)`).join(', ')}`,
+);
+
+/** A setting with a value under which locks cannot work, and that the store does not set. */
+export interface RefusedSetting {
+  readonly name: string;
+  /** @param all settings by name */
+  readonly isRefused: (value: string, all: Readonly<Record<string, string | null>>) => boolean;
+  readonly why: string;
+  /** A value that is not refused. */
+  readonly instead: string;
+}
+
+/** Costs that no plan of a store reaches by itself. */
+const HUGE_COST = 1_000_000;
+const COSTS = ['cpu_tuple_cost', 'cpu_index_tuple_cost', 'cpu_operator_cost', 'random_page_cost'];
+
+/** What the start reads in its session, after all that a session sets. */
+export const REFUSED_SETTINGS: readonly RefusedSetting[] = [
+  {
+    name: 'default_transaction_isolation',
+    isRefused: (value) => !/^read (?:un)?committed$/.test(value),
+    why: 'requests for a key that another process has just changed would fail',
+    instead: 'read committed',
+  },
+  {
+    name: 'synchronous_commit',
+    isRefused: (value) => value === 'off',
+    why: 'a crash of the server would lose granted locks',
+    instead: 'on',
+  },
+  {
+    name: 'jit',
+    isRefused: (value, all) =>
+      value === 'on' &&
+      (all['enable_nestloop'] === 'off' || COSTS.some((cost) => Number(all[cost]) > HUGE_COST)),
+    why: 'other settings make each plan look costly, and compiling it takes longer than a request may take',
+    instead: 'off',
+  },
+];
+
+/** Settings that the start reads. */
+export const READ_SETTINGS: readonly string[] = [
+  ...REFUSED_SETTINGS.map(({ name }) => name),
+  'enable_nestloop',
+  ...COSTS,
+];
