@@ -37,6 +37,7 @@ const STEPS = {
     { name: 'mistakes', script: 'test:mistakes', args: vitest(), read: readTestReport },
     { name: 'simulation', script: 'test:simulation', args: ['--', '--minutes=5'] },
     { name: 'models', script: 'test:model', args: ['--'], read: counts },
+    { name: 'settings', script: 'test:settings', args: ['--'] },
     { name: 'soak', script: 'test:soak', args: ['--'] },
   ],
 };
