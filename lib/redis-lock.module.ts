@@ -20,7 +20,6 @@ import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { invalidOption } from './core/settings/option-checks.js';
 import { LockHealthIndicator } from './lock-health-indicator.js';
 import { LockService } from './lock.service.js';
-import type { ContextSources } from './locked/context-values.js';
 import { bindAll } from './locked/lock-binder.js';
 import {
   checkAsyncOptions,
@@ -191,11 +190,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     const ofSameName = lockModules.filter((module) => module.getProviderByKey(NAME)?.instance === this.name);
     try {
       if (ofSameName.length > 1) throw importedTwice(this.name);
-      // The interceptor of one lock module provides the request to the keys of all lock modules.
-      const isOffered = lockModules.some(
-        (module) => module.getProviderByKey<ResolvedOptions>(RESOLVED)?.instance?.interceptor !== undefined,
-      );
-      this.bind({ context: this.options.context !== undefined, request: isOffered });
+      this.bind();
       await this.manager.open();
     } catch (error) {
       // Nest runs no shutdown hooks of an app that failed to start, and the given store may be open.
@@ -210,9 +205,9 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
     this.manager.started();
   }
 
-  private bind(sources: ContextSources): void {
+  private bind(): void {
     const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
-    bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, sources);
+    bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, this.options.context !== undefined);
   }
 
   /** Checks at the first lock: by then the app is up, and has had the chance to enable the hooks. */

@@ -68,13 +68,13 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    */
   readonly foreignHold?: ForeignHold;
   /**
-   * True: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, a wait ends when the HTTP client disconnects,
-   * and keys may have `<<$request…>>`. An object means true, with other HTTP replies. False: none of that. Default:
-   * true.
+   * True: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, and the wait of a locked HTTP handler ends when
+   * its client disconnects. An object means true, with other HTTP replies. False: none of that. Default: true.
    */
   readonly interceptor?: boolean | LockInterceptorOptions;
   /**
    * Function that returns the values for `<<$name>>` in key templates. It is called at every call, on every transport.
+   * In a task of a shared queue the asynchronous context may be that of another request, and so may its values.
    */
   readonly context?: () => Record<string, unknown>;
 }

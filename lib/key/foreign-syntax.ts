@@ -55,10 +55,11 @@ const withoutOptional = (path: string): string => path.replaceAll('?', '');
 
 /** Returns the root of the intended placeholder: `id` for `__id__`, `<<$tenant>>` for `<$tenant>`. */
 const rootFor = (opening: string, name: string, parameters: readonly Parameter[]): string | undefined => {
-  const isContextName = /[<{[(]\$$/.test(opening) || (opening.endsWith('$') && name === 'request');
   return (
     placeholderFor(name, parameters) ??
     placeholderFor(name.replace(/^_+|_+$/g, ''), parameters) ??
-    (isContextName ? `$${name}` : undefined)
+    // The request is an argument of the call: the error for `req` says so.
+    (opening.endsWith('$') && name === 'request' ? 'req' : undefined) ??
+    (/[<{[(]\$$/.test(opening) ? `$${name}` : undefined)
   );
 };

@@ -1,5 +1,5 @@
 import { LockKeyError } from '../core/errors/lock.errors.js';
-import type { RequestPathOf } from './client-values.js';
+import { isUnknownHeader, type RequestPathOf } from './client-values.js';
 import { describe, elementsOf, keyProblem } from './key-check.js';
 import { foreignPlaceholder } from './foreign-syntax.js';
 import { formatParameters, placeholderFor, type Parameter } from './parameter-names.js';
@@ -16,6 +16,8 @@ export interface KeySite {
   readonly methodName: string | symbol;
   /** Result of `parameterNames`. If undefined, the names cannot be read, and only `<<0>>` and `<<$name>>` work. */
   readonly parameters: readonly Parameter[] | undefined;
+  /** Where the parameters of an HTTP handler come from, to refuse names of headers that no request has. */
+  readonly requestPathOf?: RequestPathOf;
 }
 
 /** Keys of one method, ready to be rendered for each call. */
@@ -51,7 +53,7 @@ export function compileKey(template: string | readonly string[], site: KeySite):
   }
   const templates = texts.map((text) => {
     const compiled = compile(text, signature, (placeholder, problem) =>
-      argumentRoot(placeholder, site.parameters, problem),
+      argumentRoot(placeholder, site, problem),
     );
     const foreign = foreignPlaceholder(compiled.text, site.parameters ?? []);
     if (foreign !== undefined) throw problemOf(compiled.text, signature)(foreign);
@@ -115,10 +117,22 @@ function compile(
 }
 
 function argumentRoot(
-  { text, root, path, defaultText }: Placeholder,
-  parameters: readonly Parameter[] | undefined,
+  placeholder: Placeholder,
+  { parameters, requestPathOf }: KeySite,
   problem: Problem,
 ): Root {
+  const { text, root, path, defaultText } = placeholder;
+  const argumentAt = (index: number): Root => {
+    const whole = [root, ...path].includes('headers') ? requestPathOf?.(index, path) : undefined;
+    if (whole && isUnknownHeader(whole)) {
+      const [, header = ''] = whole;
+      throw problem(
+        `has the placeholder ${text}, which never has a value: header names are in lower case. Write ` +
+          text.replace(`.${header}`, () => `.${header.toLowerCase()}`),
+      );
+    }
+    return { argument: index, read: ({ args }) => args[index] };
+  };
   if (parameters?.some(({ name }) => name !== undefined && name === defaultText)) {
     throw problem(
       `has the placeholder ${text}, whose default is the name of a parameter. A default is literal text, the same in ` +
@@ -127,13 +141,7 @@ function argumentRoot(
   }
   if (root.startsWith('$')) {
     const name = root.slice(1);
-    const [part, header] = path;
-    if (name === 'request' && part === 'headers' && header !== header?.toLowerCase()) {
-      throw problem(
-        `has the placeholder ${text}, which never has a value: header names are in lower case. Write ` +
-          `${text.replace(`.${header}`, () => `.${header?.toLowerCase()}`)}`,
-      );
-    }
+    if (name === 'request') throw problem(requestIsAnArgument(placeholder));
     return { read: ({ context }) => context?.(name) };
   }
   if (/^[0-9]/.test(root)) {
@@ -165,4 +173,21 @@ function argumentRoot(
   return parameters[index]?.rest ? { read: ({ args }) => args.slice(index) } : argumentAt(index);
 }
 
-const argumentAt = (index: number): Root => ({ argument: index, read: ({ args }) => args[index] });
+/** Decorators of the parts of a request, for messages. */
+const PART_DECORATORS: Readonly<Record<string, string>> = {
+  headers: '@Headers() headers',
+  query: '@Query() query',
+  params: '@Param() params',
+  body: '@Body() body',
+};
+
+/** Returns what to write instead of `<<$request…>>`: a task of a shared queue would find the request of another user. */
+const requestIsAnArgument = ({ text, path: [part = ''] }: Placeholder): string => {
+  const decorator = Object.hasOwn(PART_DECORATORS, part) ? PART_DECORATORS[part] : undefined;
+  const short = decorator && `${decorator} with ${text.replace('$request.', '')}, or `;
+  const from = (name: string): string => text.replace('$request', () => name);
+  return (
+    `has the placeholder ${text}, but a key is made from the arguments of the call. Write ${short ?? ''}@Req() req with ` +
+    `${from('req')}; in a GraphQL resolver @Context() ctx with ${from('ctx.req')}. A service gets the value from its caller`
+  );
+};

@@ -70,7 +70,8 @@ export function renderTemplate(template: CompiledTemplate, sources: Sources): st
   }
   const problem = keyProblem(key);
   // Only its values can make a template too long that was checked before.
-  if (problem !== undefined) throw failure(`the rendered key ${problem}`, longest!, { depth: 1 });
+  if (problem !== undefined)
+    throw failure(`the rendered key ${problem}`, longest!, { depth: longest!.placeholder.path.length });
   return key;
 }
 
@@ -87,11 +88,10 @@ function readValue(slot: Slot, sources: Sources, failure: Failure): unknown {
     const holder = value;
     const holderName = () => `${[root, ...path.slice(0, depth)].join('.')} in ${text}`;
     if (typeof holder !== 'object' || holder === null) {
-      const isRequest = root === '$request' && depth === 0;
       throw failure(
         `${holderName()} is ${describe(holder)}, so it has no ${name} to read${contextHint(root, holder)}`,
         slot,
-        isRequest ? {} : { depth },
+        { depth },
       );
     }
     value = attempt(() => readProperty(holder, name), slot, failure);
@@ -157,6 +157,4 @@ function exampleProperty(value: object): { kind: string; name: string } | undefi
 }
 
 const contextHint = (root: string, value: unknown): string =>
-  root.startsWith('$') && value === undefined
-    ? `; $request is there in HTTP requests only, other $names come from the module's context option`
-    : '';
+  root.startsWith('$') && value === undefined ? `; $names come from the module's context option` : '';

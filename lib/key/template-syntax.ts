@@ -18,7 +18,7 @@ export interface TemplateSyntax {
 }
 
 const ROOT = /^(?:0|[1-9][0-9]{0,5}|[\p{ID_Start}_$][\p{ID_Continue}$]*)$/u;
-// Also matches header names and other keys of plain data: `<<$request.headers.x-tenant-id>>`.
+// Also matches header names and other keys of plain data: `<<headers.x-tenant-id>>`.
 const SEGMENT = /^[\p{ID_Continue}$-]+$/u;
 
 /**
@@ -69,7 +69,7 @@ function parsePlaceholder(text: string, problem: (text: string) => LockKeyError)
   if (!ROOT.test(root) || root === '$' || !path.every((segment) => SEGMENT.test(segment))) {
     throw problem(
       `has the placeholder ${text}, which is no path. Paths look like <<userId>>, <<cart.owner.id>>, <<0>>, ` +
-        `<<1.user.id>>, <<items.0.sku>> or <<$request.user.id>>, without spaces`,
+        `<<1.user.id>>, <<items.0.sku>> or <<$tenant.id>>, without spaces`,
     );
   }
   return {

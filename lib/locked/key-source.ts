@@ -9,9 +9,8 @@ import { checkKeys, checkOneKey, elementsOf, fieldsOf, oneKey } from '../key/key
 import { compileKey } from '../key/key-template.js';
 import { parameterNames } from '../key/parameter-names.js';
 import type { LockService } from '../lock.service.js';
-import { requestContext } from '../transport/request-context.js';
 import type { DecoratorName } from './check-use.js';
-import { requestPathOf } from './client-parameters.js';
+import { requestPath, requestPathOf } from './client-parameters.js';
 import type { LockedMethod } from './lock-binding.js';
 import type { AnyMethod, LockedMethodSpec } from './locked-method.js';
 
@@ -62,12 +61,13 @@ export const keySource = (
     className: (owner as { name: string }).name,
     methodName: property,
     parameters: parameterNames(owner, property, original),
+    requestPathOf: (index, path) => requestPath(owner, property, index, path),
   });
   const render = (locks: LockService, args: unknown[], self: unknown): string[] =>
     compiled.render(
       args,
-      (name) => (name === 'request' ? requestContext.getStore()?.request : locks.contextValue(name)),
-      (index) => requestPathOf(self, property, index),
+      (name) => locks.contextValue(name),
+      (index, path) => requestPathOf(self, property, index, path),
     );
   const { contextPlaceholders } = compiled;
   if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };

@@ -1,7 +1,7 @@
 import type { LockLogger } from '../core/lock-events.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
-import { checkContextValues, isOverridden, type ContextSources } from './context-values.js';
+import { isOverridden, refuseContextValues } from './context-values.js';
 import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
 import { warningsOf } from './warnings-of.js';
 
@@ -16,9 +16,9 @@ const checkUse = (
   instance: object,
   name: string | undefined,
   locks: LockService,
-  sources: ContextSources,
+  hasContext: boolean,
 ): void => {
-  checkContextValues(instance, name, sources);
+  if (!hasContext) refuseContextValues(instance, name);
   for (const { prototype, method } of lockedMethodsOf(instance)) {
     if (method.service !== name || isOverridden(instance, prototype, method.name)) continue;
     method.checkOptions(locks);
@@ -29,14 +29,14 @@ const checkUse = (
  * Binds the lock service, when the app starts, to objects that Nest did not create from a class (`useFactory`,
  * `useValue`, also in an array). Warns of methods that are probably not locked as intended.
  *
- * @param sources of values for `<<$name>>`; undefined: neither these nor the options are checked
+ * @param hasContext whether `<<$name>>` can have a value; undefined: neither that nor the options are checked
  */
 export const bindAll = (
   wrappers: readonly InstanceWrapper[],
   name: string | undefined,
   locks: LockService,
   logger: LockLogger,
-  sources?: ContextSources,
+  hasContext?: boolean,
 ): void => {
   const checked = new Set<object>();
   for (const { instance: provided } of wrappers) {
@@ -44,7 +44,7 @@ export const bindAll = (
       if (typeof instance !== 'object' || instance === null) continue;
       const services = lockedMethodsOf(instance).map(({ method }) => method.service);
       if (!services.includes(name)) continue;
-      if (sources) checkUse(instance, name, locks, sources);
+      if (hasContext !== undefined) checkUse(instance, name, locks, hasContext);
       if (!serviceOf(instance, name)) bindService(instance, name, locks);
       for (const warning of warningsOf(instance, name, checked)) logger.warn(warning);
     }

@@ -1,4 +1,4 @@
-import { isBusy, notRun, optionsNow, type CallLocked, type LockedMethodSpec } from './locked-method.js';
+import { isBusy, notRun, optionsInside, type CallLocked, type LockedMethodSpec } from './locked-method.js';
 import { openSection } from './open-section.js';
 import { stepsIn } from './streams.js';
 
@@ -11,7 +11,7 @@ export const lockedGenerator = (spec: LockedMethodSpec): CallLocked =>
     let section;
     try {
       section = await openSection(
-        (body) => spec.run(locks, keys, optionsNow(spec, inside), body),
+        (body) => spec.run(locks, keys, optionsInside(spec, inside), body),
         () => notRun(spec),
       );
     } catch (error) {

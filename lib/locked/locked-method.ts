@@ -37,8 +37,8 @@ export interface LockedMethodSpec {
   keysOf(locks: LockService, args: unknown[], self: unknown): readonly KeyOfCall[];
   /** Returns the service of an instance; throws without one. */
   serviceOf(instance: unknown): LockService;
-  /** Returns the signal that ends the wait when the client disconnects. */
-  callSignal(): AbortSignal | undefined;
+  /** Returns the signal that ends the wait when the client disconnects, for Nest's call of an HTTP handler. */
+  callSignal(self: unknown): AbortSignal | undefined;
   /** Registers an Observable that the client is reading; returns a function to call at its end. */
   streamBegins(): (() => void) | undefined;
 }
@@ -63,9 +63,16 @@ export const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptio
   handlingTaken(call, onBusy !== undefined);
 
 /** Returns the options of one call. */
-export const optionsNow = (spec: LockedMethodSpec, inside: Lease | undefined): CallOptions => {
+export const optionsNow = (spec: LockedMethodSpec, self: unknown, inside: Lease | undefined): CallOptions =>
+  optionsInside(spec, inside, spec.callOptions.signal ?? spec.callSignal(self));
+
+/** Returns the options of one call that is proven inside of a lease, or of none. */
+export const optionsInside = (
+  spec: LockedMethodSpec,
+  inside: Lease | undefined,
+  signal = spec.callOptions.signal,
+): CallOptions => {
   const { callOptions: options } = spec;
-  const signal = options.signal ?? spec.callSignal();
   if (!inside && signal === options.signal) return options;
   return asked(spec, { ...options, ...(signal && { signal }), ...(inside && { inside }) });
 };

@@ -8,6 +8,7 @@ import {
   notRun,
   optionsNow,
   type CallLocked,
+  type CallOptions,
   type LockedMethodSpec,
 } from './locked-method.js';
 
@@ -18,15 +19,16 @@ export const lockedObservable =
     const { onBusy } = spec.options;
     let locks: LockService;
     let keys: readonly KeyOfCall[];
+    let options: CallOptions;
     try {
       locks = spec.serviceOf(self);
       keys = spec.keysOf(locks, args, self);
+      options = optionsNow(spec, self, inside);
     } catch (error) {
       return throwError(() => error);
     }
     return new Observable((subscriber) => {
       const gone = new AbortController();
-      const options = optionsNow(spec, inside);
       const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
       let started = false;
       const body: LockSection<void> = () =>

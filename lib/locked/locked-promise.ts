@@ -95,7 +95,7 @@ const runLocked = async (
   try {
     const locks = spec.serviceOf(self);
     // A mocked service may return no promise.
-    await spec.run(locks, spec.keysOf(locks, args, self), optionsNow(spec, inside), body);
+    await spec.run(locks, spec.keysOf(locks, args, self), optionsNow(spec, self, inside), body);
   } catch (error) {
     const { onBusy } = spec.options;
     if (!onBusy || !isBusy(error, started)) throw error;

@@ -120,7 +120,7 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
    * - `['a:<<x>>', 'b:<<y>>']`: several keys, all or none
    * - a function, whose result is used verbatim. Its `this` is the instance, which a method of a base class needs:
    *   `function (this: Job) { … }`
-   * - `<<$request.user.id>>`: the HTTP request; `<<$name>>`: the module's `context`
+   * - `<<req.user.id>>` for `@Req() req`: the HTTP request; `<<$name>>`: the module's `context`
    *
    * A mistake in a key throws `LockKeyError` when the class is loaded, a wrong option throws `LockConfigurationError`.
    * Options and defaults: `LockedOptions`. Durations are whole ms. The errors below are those of a call; errors of the
@@ -129,7 +129,7 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
    * @throws LockNotAcquiredError when the lock is still taken after `waitMs`
    * @throws LockStoreError when the store fails
    * @throws LockKeyError when an argument cannot be part of a key
-   * @throws LockAbortedError when the HTTP client disconnects or the app stops during the wait
+   * @throws LockAbortedError when the client of an HTTP handler disconnects, or the app stops, during the wait
    * @throws LockLostError when the lock is lost before the method begins, when the call is nested in a lost lock on the
    * same key, and with `onLost: 'throw'` after the method
    * @throws LockConfigurationError without a lock service, and for a wait without limit that can deadlock

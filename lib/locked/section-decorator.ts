@@ -8,7 +8,7 @@ import { reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
-import { requestContext } from '../transport/request-context.js';
+import { handingOn, requestContext, takeSignal } from '../transport/request-context.js';
 import { checkTarget, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
 import { checkKeyGiven, checkModes, keySource, labelOf, type Key } from './key-source.js';
 import { register, requireService } from './lock-binding.js';
@@ -84,15 +84,15 @@ export const sectionDecorator =
       named(where, () => checkModes(key, callOf(decorator, options), where));
       const spec: LockedMethodSpec = {
         decorator: decorator.name,
-        run: decorator.run,
+        run: options.signal === undefined && isDecorated(original) ? handsOn(decorator.run) : decorator.run,
         original,
         where,
         options,
         callOptions: callOptions(options, labelOf(key, where)),
         keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
-        callSignal: () => requestContext.getStore()?.signal,
-        streamBegins: () => requestContext.getStore()?.streamBegins?.(),
+        callSignal: (self) => takeSignal(self, property),
+        streamBegins: () => requestContext.getStore()?.streamBegins(),
       };
       const checkOptions = (locks: LockService): void =>
         named(where, () => locks.checkSection(decorator.method, spec.callOptions));
@@ -123,6 +123,15 @@ const callLocked = (spec: LockedMethodSpec, style: ResultStyle): CallLocked => {
   if (style === 'generator') return lockedGenerator(spec);
   return style === 'promise' ? lockedPromise(spec) : lockedIterable(spec, style === 'iterable');
 };
+
+const isDecorated = (original: AnyMethod): boolean =>
+  [LOCKED_METADATA, LIMITED_METADATA].some((key) => Reflect.hasOwnMetadata(key, original));
+
+/** Lets the client's disconnect end the wait of the decorator below, too. */
+const handsOn =
+  (run: RunSection): RunSection =>
+  (locks, keys, options, section) =>
+    run(locks, keys, options, (lease) => handingOn(options.signal, () => section(lease)));
 
 /** Adds the method to the error of a check. */
 const named = <T>(where: string, check: () => T): T => {

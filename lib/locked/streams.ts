@@ -63,7 +63,7 @@ const heldObservable = (
     if (late) return subscriber.error(late);
     // Before any code of the source, which may throw: rxjs then runs no teardown that is added later.
     subscriber.add(() => reading.leave());
-    subscriber.add(reading.inSection(() => call.streamBegins()));
+    subscriber.add(call.streamBegins());
     subscriber.add(reading.inSection(() => source.subscribe(subscriber)));
   });
   return { result, done: reading.done };

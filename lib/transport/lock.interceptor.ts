@@ -16,8 +16,8 @@ interface HttpResponse {
 }
 
 /**
- * Wraps every handler; it never locks. It provides the request to key templates, ends waits when the client
- * disconnects, and maps lock errors to exceptions of the transport.
+ * Wraps every handler; it never locks. It ends the wait of a locked handler when the client disconnects, and maps lock
+ * errors to exceptions of the transport.
  */
 export class LockInterceptor implements NestInterceptor {
   private readonly mistakes = new MistakeLog();
@@ -41,11 +41,11 @@ export class LockInterceptor implements NestInterceptor {
   }
 
   private inRequest(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    const http = httpOf(context);
-    if (!http) return next.handle();
+    const transport = context.getType<string>();
+    if (transport !== 'http' && transport !== 'graphql') return next.handle();
     return new Observable((subscriber) => {
       const gone = new AbortController();
-      const { request, response } = http;
+      const response = transport === 'http' ? responseOf(context) : undefined;
       let lockedStreams = 0;
       // Before version 11.2, Nest goes on reading an Observable after its client has left, so the lock stays held. Only
       // the returned Observable is ended; work that the handler has started goes on.
@@ -58,16 +58,18 @@ export class LockInterceptor implements NestInterceptor {
         endStreams();
         return () => void lockedStreams--;
       };
-      const call: RequestContext = { request, handler: http.handler, signal: gone.signal, streamBegins };
-      const giveUp = (): void => gone.abort(new Error('the client closed the connection'));
+      const call: RequestContext = {
+        transport,
+        handler: context.getHandler(),
+        signal: gone.signal,
+        streamBegins,
+      };
       const onClose = (): void => {
-        // Work that starts later (a poller that the handler has started) must not be aborted by this request.
-        call.signal = undefined;
-        if (!response?.writableEnded) giveUp();
+        if (!response?.writableEnded) gone.abort(new Error('the client closed the connection'));
       };
       response?.once('close', onClose);
       // The client may have left while guards ran. No event follows then, and the handler need not run.
-      if (response?.destroyed && !response.writableEnded) giveUp();
+      if (response?.destroyed) onClose();
       const handled = requestContext.run(call, () => next.handle().subscribe(subscriber));
       return () => {
         call.signal = undefined;
@@ -93,25 +95,10 @@ const handlerOf = (context: ExecutionContext): string => {
   return `${className}.${method}`;
 };
 
-const httpOf = (
-  context: ExecutionContext,
-): { request: unknown; handler?: unknown; response: HttpResponse | undefined } | undefined => {
-  const type = context.getType<string>();
-  if (type === 'http') {
-    const http = context.switchToHttp();
-    const response = http.getResponse<HttpResponse>();
-    return {
-      request: http.getRequest<unknown>(),
-      handler: context.getHandler(),
-      response: socketOf(response.raw ?? response),
-    };
-  }
-  if (type === 'graphql') {
-    // The third argument of a resolver is its context, which holds the request by convention.
-    const { req } = context.getArgByIndex<{ req?: unknown } | undefined>(2) ?? {};
-    return req === undefined ? undefined : { request: req, response: undefined };
-  }
-  return undefined;
+/** Returns the response of an HTTP request, if the end of its connection can be seen. */
+const responseOf = (context: ExecutionContext): HttpResponse | undefined => {
+  const response = context.switchToHttp().getResponse<HttpResponse>();
+  return socketOf(response.raw ?? response);
 };
 
 const socketOf = (response: HttpResponse): HttpResponse | undefined =>

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { Headers } from '@nestjs/common';
 import { Locked } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { codeSpans, readFromRoot, section, tables } from '../support/markdown.js';
@@ -14,8 +15,12 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** Declares a method with a template, as a class that is loaded does. */
 const load = (template: string): void => {
   class Orders {
-    async place(id: string, dto: { owner: { id: string } }): Promise<string> {
-      return id + dto.owner.id;
+    async place(
+      id: string,
+      dto: { owner: { id: string } },
+      @Headers() headers: { 'x-id': string },
+    ): Promise<string> {
+      return id + dto.owner.id + headers['x-id'];
     }
   }
   const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'place')!;

@@ -10,7 +10,6 @@ import type { LockStore } from 'nest-redis-lock/store';
 import * as libTesting from 'nest-redis-lock/testing';
 import * as promClient from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { requestContext } from '../../lib/transport/request-context.js';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { freePort } from '../support/loopback.js';
 import { RedisServer } from '../support/redis-server.js';
@@ -253,9 +252,7 @@ describe('the examples of the documentation', () => {
     await service['several']!('z', 'a');
     await service['byFunction']!('z', 'a');
     await service['byContext']!();
-    await requestContext.run({ request: { user: { id: 9 } }, signal: undefined }, () =>
-      service['byRequest']!(),
-    );
+    await service['byRequest']!({ user: { id: 9 } });
     await service['byLiteral']!();
     expect(keys).toEqual([
       ...['order:a%3Ab', 'cart:7:eu', 'account:a', 'account:z', 'account:a', 'account:z'],

@@ -137,7 +137,7 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
       expect(report.apps[build].inherited).toEqual(['account-trial:7', 'account:7']);
     });
 
-    it('renders the request into keys of a controller in CommonJS, and answers 423 for it', () => {
+    it('locks the handler of a controller in CommonJS, and answers 423 for it', () => {
       const { status, whileTaken } = report.apps[build];
       expect([status, whileTaken.status]).toEqual([201, 423]);
     });

@@ -190,7 +190,7 @@ export class LockKeyError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockKeyError';
   /**
-   * Placeholder whose value the HTTP client sent, such as `<<$request.query.id>>`, when that value cannot be part of a
+   * Placeholder whose value the HTTP client sent, such as `<<req.query.id>>`, when that value cannot be part of a
    * key. HTTP clients then get 400. Undefined for a mistake in the code.
    */
   readonly clientPlaceholder?: string;

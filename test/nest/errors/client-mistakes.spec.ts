@@ -8,8 +8,11 @@ import {
   Param,
   Post,
   Query,
+  Req,
 } from '@nestjs/common';
+import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { APP_FILTER } from '@nestjs/core';
+import { Args, Context, GraphQLModule, Query as GraphQLQuery, Resolver } from '@nestjs/graphql';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -39,11 +42,6 @@ class Stock {
   @Locked('stock:<<sku>>')
   reserve(sku: unknown): Promise<readonly string[]> {
     return keys(sku);
-  }
-
-  @Locked('stock:<<$request.query.sku>>')
-  ofRequest(): Promise<readonly string[]> {
-    return keys();
   }
 }
 
@@ -76,15 +74,33 @@ class Orders {
   }
 
   @Post('request-body')
-  @Locked('order:<<$request.body.id>>')
-  requestBody(): Promise<readonly string[]> {
-    return keys();
+  @Locked('order:<<request.body.id>>')
+  requestBody(@Req() request: unknown): Promise<readonly string[]> {
+    return keys(request);
   }
 
   @Get('request')
-  @Locked('order:<<$request.headers.x-tenant>>:<<$request.query.id|none>>')
-  request(): Promise<readonly string[]> {
-    return keys();
+  @Locked('order:<<request.headers.x-tenant>>:<<request.query.id|none>>')
+  request(@Req() request: unknown): Promise<readonly string[]> {
+    return keys(request);
+  }
+
+  @Get('request/:id')
+  @Limited('order:<<0.query.kind>>:<<0.params.id>>', { permits: 1 })
+  requestParam(@Req() request: unknown): Promise<readonly string[]> {
+    return keys(request);
+  }
+
+  @Get('headers')
+  @Locked('order:<<headers.x-tenant>>')
+  headers(@Headers() headers: unknown): Promise<readonly string[]> {
+    return keys(headers);
+  }
+
+  @Get('upper-case')
+  @Locked('order:<<0.X-Tenant>>')
+  upperCase(@Headers() headers: unknown): Promise<readonly string[]> {
+    return keys(headers);
   }
 
   @Get('custom')
@@ -94,9 +110,15 @@ class Orders {
   }
 
   @Get('user')
-  @Locked('order:<<$request.user.id>>')
-  user(): Promise<readonly string[]> {
-    return keys();
+  @Locked('order:<<request.user.id>>')
+  user(@Req() request: unknown): Promise<readonly string[]> {
+    return keys(request);
+  }
+
+  @Get('wrong-part')
+  @Locked('order:<<request.header.id>>')
+  wrongPart(@Req() request: unknown): Promise<readonly string[]> {
+    return keys(request);
   }
 
   @Get('function')
@@ -116,14 +138,14 @@ class Orders {
     return this.stock.reserve(sku);
   }
 
-  @Get('service-of-request')
-  serviceOfRequest(): Promise<readonly string[]> {
-    return this.stock.ofRequest();
-  }
-
   @Get('direct')
   direct(): Promise<readonly string[]> {
     return this.query(undefined);
+  }
+
+  @Get('direct-request')
+  directRequest(): Promise<readonly string[]> {
+    return this.request({ headers: {}, query: {} });
   }
 
   @MessagePattern('message')
@@ -172,8 +194,10 @@ describe.each(PLATFORMS)('a value of the client that cannot be part of a key, on
     ['/query?id=', '<<id>>'],
     ['/query?id=1&id=2', '<<id>>'],
     ['/header', '<<tenant>>'],
-    ['/request?id=7', '<<$request.headers.x-tenant>>'],
-    ['/service-of-request', '<<$request.query.sku>>'],
+    ['/headers', '<<headers.x-tenant>>'],
+    ['/request?id=7', '<<request.headers.x-tenant>>'],
+    ['/request/7', '<<0.query.kind>>'],
+    ['/request/7?kind=a&kind=b', '<<0.query.kind>>'],
   ])('is 400, with the placeholder only: GET %s', async (path, placeholder) => {
     const http = await start(platform);
     for (const _ of [1, 2]) {
@@ -191,7 +215,8 @@ describe.each(PLATFORMS)('a value of the client that cannot be part of a key, on
     ['/body', { id: { secret: 1 } }, '<<order.id>>'],
     ['/body', { id: '\ud800' }, '<<order.id>>'],
     ['/body', { id: 'x'.repeat(70_000) }, '<<order.id>>'],
-    ['/request-body', {}, '<<$request.body.id>>'],
+    ['/request-body', {}, '<<request.body.id>>'],
+    ['/request-body', { id: ['x'] }, '<<request.body.id>>'],
   ])('is 400 in a body: POST %s %o', async (path, body, placeholder) => {
     const http = await start(platform);
     const reply = await http.post(path, body);
@@ -201,6 +226,7 @@ describe.each(PLATFORMS)('a value of the client that cannot be part of a key, on
   it.each([
     ['/query?id=a', 'order:a'],
     ['/param/7', 'order:7'],
+    ['/request/7?kind=tea', 'order:tea:7'],
   ])('has a key otherwise: GET %s', async (path, key) => {
     const http = await start(platform);
     expect(await (await http.get(path)).json()).toEqual([key]);
@@ -214,22 +240,82 @@ describe.each(PLATFORMS)('a value of the client that cannot be part of a key, on
     }
   });
 
-  it.each(['/custom', '/user', '/function', '/whole', '/service', '/direct'])(
-    'is a 500 where the code is to blame: GET %s',
-    async (path) => {
-      const http = await start(platform);
-      const reply = await http.get(path);
-      const { message } = (await reply.json()) as { message: string };
-      expect([reply.status, message]).toEqual([500, 'Internal server error']);
-      expect(logger.errors).toHaveLength(1);
-    },
-  );
+  it.each([
+    ...['/custom', '/user', '/wrong-part', '/upper-case', '/function', '/whole', '/service'],
+    ...['/direct', '/direct-request'],
+  ])('is a 500 where the code is to blame: GET %s', async (path) => {
+    const http = await start(platform);
+    const reply = await http.get(path);
+    const { message } = (await reply.json()) as { message: string };
+    expect([reply.status, message]).toEqual([500, 'Internal server error']);
+    expect(logger.errors).toHaveLength(1);
+  });
 
   it('is 400 when the filter maps the errors', async () => {
     const http = await start(platform, { interceptor: false });
     const reply = await http.get('/query');
     expect([reply.status, await reply.json()]).toEqual([400, mistake('<<id>>')]);
     expect((await http.get('/custom')).status).toBe(500);
+    expect(logger.errors).toHaveLength(1);
+  });
+});
+
+describe('a value that cannot be part of a key, in GraphQL', () => {
+  @Resolver()
+  class OrderResolver {
+    @GraphQLQuery(() => [String])
+    @Locked('order:<<context.req.headers.x-tenant>>')
+    whole(@Context() context: unknown): Promise<readonly string[]> {
+      return keys(context);
+    }
+
+    @GraphQLQuery(() => [String])
+    @Locked('order:<<request.headers.x-tenant>>')
+    part(@Context('req') request: unknown): Promise<readonly string[]> {
+      return keys(request);
+    }
+
+    @GraphQLQuery(() => [String])
+    @Locked('order:<<context.req.user.id>>')
+    user(@Context() context: unknown): Promise<readonly string[]> {
+      return keys(context);
+    }
+
+    @GraphQLQuery(() => [String])
+    @Locked('order:<<id>>')
+    argument(@Args('id', { nullable: true }) id: string): Promise<readonly string[]> {
+      return keys(id);
+    }
+  }
+
+  const ask = async (query: string, headers: Record<string, string> = {}): Promise<unknown> => {
+    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, autoSchemaFile: true });
+    const module = rootModule(world.options(), { imports: [graphql], providers: [OrderResolver] });
+    const app = await createHttpApp(apps, 'express', module);
+    app.useLogger(logger);
+    const http = await listen(app);
+    const reply = await http.get('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ query }),
+    });
+    return reply.json();
+  };
+
+  it.each([
+    ['whole', '<<context.req.headers.x-tenant>>'],
+    ['part', '<<request.headers.x-tenant>>'],
+  ])('is 400 for the request of the context: %s', async (name, placeholder) => {
+    const { message, code } = mistake(placeholder);
+    expect(await ask(`{ ${name} }`)).toMatchObject({
+      errors: [{ message, extensions: { code, status: 400 } }],
+    });
+    expect(logger.errors).toEqual([]);
+    expect(await ask(`{ ${name} }`, { 'x-tenant': 't' })).toEqual({ data: { [name]: ['order:t'] } });
+  });
+
+  it.each(['user', 'argument'])('is 500 for anything else: %s', async (name) => {
+    expect(await ask(`{ ${name} }`)).toMatchObject({ errors: [{ extensions: { status: 500 } }] });
     expect(logger.errors).toHaveLength(1);
   });
 });

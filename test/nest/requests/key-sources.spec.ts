@@ -2,7 +2,9 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   Controller,
   Get,
+  Headers,
   Injectable,
+  Req,
   UseGuards,
   type CanActivate,
   type ExecutionContext,
@@ -10,21 +12,19 @@ import {
   type NestModule,
   Module,
 } from '@nestjs/common';
-import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
-import { GraphQLModule, Query, Resolver } from '@nestjs/graphql';
 import { MessagePattern } from '@nestjs/microservices';
 import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { describe, expect, it } from 'vitest';
-import { LockService, Locked, currentLease } from 'nest-redis-lock';
+import { LockKeyError, LockService, Locked, currentLease } from 'nest-redis-lock';
 import { rootModule, useApps } from '../../support/nest/apps.js';
-import { PLATFORMS, startHttp } from '../../support/nest/http.js';
+import { PLATFORMS, startHttp, type HttpClient } from '../../support/nest/http.js';
 import { startTcp } from '../../support/nest/tcp.js';
 import { useWorld } from '../../support/nest/world.js';
 
 const world = useWorld();
 const apps = useApps();
 
-const keys = async (): Promise<readonly string[]> => currentLease().keys;
+const keys = async (..._args: unknown[]): Promise<readonly string[]> => currentLease().keys;
 
 @Injectable()
 class AuthGuard implements CanActivate {
@@ -35,101 +35,67 @@ class AuthGuard implements CanActivate {
   }
 }
 
-@Injectable()
-class Carts {
-  @Locked('cart:<<$request.user.id>>')
-  keys(): Promise<readonly string[]> {
-    return keys();
-  }
-}
-
 @Controller()
 @UseGuards(AuthGuard)
 class CartController {
-  constructor(private readonly carts: Carts) {}
-
   @Get('user')
-  @Locked('cart:<<$request.user.id>>')
-  user(): Promise<readonly string[]> {
-    return keys();
+  @Locked('cart:<<request.user.id>>')
+  user(@Req() request: unknown): Promise<readonly string[]> {
+    return keys(request);
   }
 
   @Get('item/:item')
-  @Locked('item:<<$request.params.item>>:<<$request.query.color>>')
-  item(): Promise<readonly string[]> {
-    return keys();
-  }
-
-  @Get('deep')
-  deep(): Promise<readonly string[]> {
-    return this.carts.keys();
-  }
-
-  @Get('unknown')
-  @Locked('cart:<<$request.nobody.id>>')
-  unknown(): Promise<readonly string[]> {
-    return keys();
+  @Locked('item:<<request.params.item>>:<<request.query.color>>:<<headers.x-id>>')
+  item(@Req() request: unknown, @Headers() headers: unknown): Promise<readonly string[]> {
+    return keys(request, headers);
   }
 }
 
-describe.each(PLATFORMS)('<<$request…>> on %s', (platform) => {
+describe.each(PLATFORMS)('a key of the request, which the handler is given, on %s', (platform) => {
   const start = () =>
-    startHttp(
-      apps,
-      platform,
-      rootModule(world.options(), { controllers: [CartController], providers: [Carts] }),
-    );
+    startHttp(apps, platform, rootModule(world.options(), { controllers: [CartController] }));
+  const item = async (http: HttpClient, name: string): Promise<unknown> =>
+    (await http.get(`/item/${name}?color=red`, { headers: { 'X-Id': 'h' } })).json();
 
-  it('reads what a guard put on the request, in the handler and in services below it', async () => {
+  it('has what a guard put on the request', async () => {
     const http = await start();
     expect(await (await http.get('/user')).json()).toEqual(['cart:alice']);
-    expect(await (await http.get('/deep')).json()).toEqual(['cart:alice']);
   });
 
-  it('reads parameters and the query', async () => {
+  it('has parameters, the query and headers, and keeps the requests of several users apart', async () => {
     const http = await start();
-    expect(await (await http.get('/item/7?color=red')).json()).toEqual(['item:7:red']);
-  });
-
-  it('refuses what the request does not have', async () => {
-    const http = await start();
-    const answer = await http.get('/unknown');
-    expect(answer.status).toBe(500);
-    expect(await answer.json()).toMatchObject({ code: 'LOCK_KEY_INVALID' });
-  });
-
-  it('keeps the requests of several users apart', async () => {
-    const http = await start();
-    const answers = await Promise.all(
-      ['a', 'b', 'c', 'd'].map(async (item) => (await http.get(`/item/${item}?color=red`)).json()),
-    );
-    expect(answers).toEqual(['a', 'b', 'c', 'd'].map((item) => [`item:${item}:red`]));
+    const replies = await Promise.all(['a', 'b', 'c', 'd'].map((name) => item(http, name)));
+    expect(replies).toEqual(['a', 'b', 'c', 'd'].map((name) => [`item:${name}:red:h`]));
   });
 });
 
-describe('<<$request…>> elsewhere', () => {
-  it('reads the request of a GraphQL operation', async () => {
-    @Resolver()
-    class CartResolver {
-      @Query(() => [String])
-      @Locked('cart:<<$request.headers.host>>')
-      cart(): Promise<readonly string[]> {
-        return keys();
+describe('a class is not loaded whose key', () => {
+  it('reads the request by its context', () => {
+    const load = (): unknown => {
+      class Carts {
+        @Locked('cart:<<$request.headers.x-user>>')
+        async pay(): Promise<void> {}
       }
-    }
-    const graphql = GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, autoSchemaFile: true });
-    const module = rootModule(world.options(), { imports: [graphql], providers: [CartResolver] });
-    const http = await startHttp(apps, 'express', module);
-    const answer = await http.post('/graphql', { query: '{ cart }' });
-    expect(await answer.json()).toEqual({ data: { cart: [`cart:127.0.0.1%3A${http.port}`] } });
+      return Carts;
+    };
+    expect(load).toThrow(LockKeyError);
+    expect(load).toThrow(
+      /^Carts\.pay\(\): .* @Headers\(\) headers with <<headers\.x-user>>, or @Req\(\) req with /,
+    );
   });
 
-  it('is a LockKeyError where there is no request, and the method does not run', async () => {
-    const app = await apps.context(rootModule(world.options(), { providers: [Carts] }));
-    await expect(app.get(Carts).keys()).rejects.toMatchObject({
-      code: 'LOCK_KEY_INVALID',
-      message: expect.stringContaining('Carts.keys') as string,
-    });
+  it.each(['headers', 'request'])('names a header in upper case: %s', (name) => {
+    const load = (): unknown => {
+      class Carts {
+        @Get()
+        @Locked(name === 'headers' ? 'cart:<<headers.X-User>>' : 'cart:<<request.headers.X-User>>')
+        async pay(@Headers() headers: unknown, @Req() request: unknown): Promise<void> {
+          await keys(headers, request);
+        }
+      }
+      return Carts;
+    };
+    expect(load).toThrow(/header names are in lower case\. Write <<(request\.)?headers\.x-user>>/);
   });
 });
 

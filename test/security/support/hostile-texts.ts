@@ -29,7 +29,7 @@ export const HOSTILE_TEXTS: Readonly<Record<string, string>> = {
   'a channel': 'redisson_lock__channel:{lock:order}',
   'a fence key': 'nest_redis_lock:fence:{0}',
   'escapes of a template': 'order%3A1',
-  'a template': 'order:<<id>>:<<$request.user.id>>',
+  'a template': 'order:<<id>>:<<$tenant.id>>',
   'formats and expansions': '%s%n%00 ${order} $(order) `order` {{order}}',
   'quotes and backslashes': `'"\`\\'"`,
   'a name every object has': '__proto__',

@@ -29,7 +29,7 @@ describe('the default of a placeholder', () => {
       expect(compile('<<user.tenant.id|none>>:<<0.tenant.id|none>>', 'user').render([user])).toEqual([
         'none:none',
       ]);
-      expect(compile('<<$request.user.tenant.id|none>>').render([], () => ({ user }))).toEqual(['none']);
+      expect(compile('<<$login.user.tenant.id|none>>').render([], () => ({ user }))).toEqual(['none']);
     },
   );
 
@@ -73,12 +73,5 @@ describe('the default of a placeholder', () => {
     ['<<v|v>>', 'whose default is the name of a parameter'],
   ])('is refused when the class is loaded: %j', (template, what) => {
     expect(refusal(() => compile(template, 'v')).message).toContain(what);
-  });
-});
-
-describe('a header name', () => {
-  it('is refused in upper case, which no request has', () => {
-    const { message } = refusal(() => compile('<<$request.headers.X-Tenant|none>>'));
-    expect(message).toContain('Write <<$request.headers.x-tenant|none>>');
   });
 });

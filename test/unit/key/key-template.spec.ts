@@ -63,11 +63,11 @@ describe('compileKey renders', () => {
     const asked: string[] = [];
     const context: ContextLookup = (name) => {
       asked.push(name);
-      return { tenant: 't1', request: { headers: { 'x-id': 'h1' } } }[name];
+      return { tenant: 't1', user: { headers: { 'x-id': 'h1' } } }[name];
     };
-    const key = compile('<<$tenant>>:<<$request.headers.x-id>>:<<0>>', named('a'));
+    const key = compile('<<$tenant>>:<<$user.headers.x-id>>:<<0>>', named('a'));
     expect(key.render(['v'], context)).toEqual(['t1:h1:v']);
-    expect(asked).toEqual(['tenant', 'request']);
+    expect(asked).toEqual(['tenant', 'user']);
   });
 
   it('by index when the names cannot be read', () => {
@@ -242,9 +242,9 @@ describe('compileKey refuses at call time', () => {
       }),
     );
     expect(error.cause).toBe(cause);
-    const nested = refusal(() => compile('<<$request.user.id>>', named()).render([]));
-    expect(nested.message).toContain('$request in <<$request.user.id>> is undefined');
-    expect(nested.message).toContain('HTTP');
+    const nested = refusal(() => compile('<<$tenant.user.id>>', named()).render([]));
+    expect(nested.message).toContain('$tenant in <<$tenant.user.id>> is undefined');
+    expect(nested.message).toContain('context option');
   });
 
   it('a rest parameter as a whole', () => {

@@ -30,22 +30,20 @@ class Response extends EventEmitter {
   destroyed = false;
 }
 
-const request = { user: 'alice' };
-
 const intercept = (
   response: object,
   handler: () => Observable<unknown>,
   { type = 'http', using = interceptor } = {},
 ): Observable<unknown> => {
-  const host = new ExecutionContextHost([request, response]);
+  const host = new ExecutionContextHost([{}, response]);
   host.setType(type);
   return using.intercept(host, { handle: () => defer(handler) });
 };
 
 describe('LockInterceptor', () => {
-  it('offers request and signal to whatever runs in the handler', async () => {
-    const seen = await firstValueFrom(intercept(new Response(), () => of({ ...requestContext.getStore() })));
-    expect(seen).toMatchObject({ request, signal: expect.any(AbortSignal) });
+  it.each(['http', 'graphql'])('offers what it knows of a request: %s', async (type) => {
+    const seen = intercept(new Response(), () => of({ ...requestContext.getStore() }), { type });
+    expect(await firstValueFrom(seen)).toMatchObject({ transport: type, signal: expect.any(AbortSignal) });
     expect(requestContext.getStore()).toBeUndefined();
   });
 
@@ -89,16 +87,13 @@ describe('LockInterceptor', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, false]);
   });
 
-  it.each(['closes', 'was answered'])('keeps no signal for what begins after the request %s', async (how) => {
-    const response = new Response();
+  it('keeps no signal for what begins after the request', () => {
     const handled = new Subject<void>();
     let call: RequestContext | undefined;
-    intercept(response, () => ((call = requestContext.getStore()), handled)).subscribe();
+    intercept(new Response(), () => ((call = requestContext.getStore()), handled)).subscribe();
     expect(call?.signal?.aborted).toBe(false);
-    if (how === 'closes') response.emit('close');
-    else handled.complete();
-    expect(call).toMatchObject({ request });
-    expect(call?.signal).toBeUndefined();
+    handled.complete();
+    expect(call).toMatchObject({ signal: undefined });
   });
 
   it('aborts from the start when the client left before the handler was reached', () => {
@@ -181,6 +176,27 @@ describe('LockInterceptor', () => {
       instance.source.next(1);
       instance.source.complete();
       await expect(work).resolves.toBe(1);
+      await until(() => isIdle(locks));
+    });
+
+    it('an Observable that was made in the context of another request ends with the client that reads it', async () => {
+      const { instance, locks } = lockedInstance(Feeds);
+      let ofAlice: RequestContext | undefined;
+      const alice = new Response();
+      const handledForAlice = new Subject();
+      intercept(alice, () => ((ofAlice = requestContext.getStore()), handledForAlice)).subscribe();
+      const bob = new Response();
+      const sent = lastValueFrom(
+        intercept(bob, () =>
+          from(requestContext.run(ofAlice!, () => instance.liveLater())).pipe(mergeMap((feed) => feed)),
+        ),
+      );
+      await until(() => instance.source.observed);
+      alice.emit('close');
+      expect(handledForAlice.observed).toBe(true);
+      expect(await locks.isLocked('feed')).toBe(true);
+      bob.emit('close');
+      await expect(sent).rejects.toMatchObject({ code: 'LOCK_ABORTED' });
       await until(() => isIdle(locks));
     });
 

@@ -30,7 +30,7 @@ export class BillingService {
 @Controller('billing')
 export class BillingController {
   @Post(':account')
-  @Locked('account:<<$request.params.account>>', { waitMs: 0 })
+  @Locked('account:<<account>>', { waitMs: 0 })
   async charge(@Param('account') account: string): Promise<{ account: string; token: number }> {
     return { account, token: currentLease().fencingToken };
   }
