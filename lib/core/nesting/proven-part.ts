@@ -14,7 +14,7 @@ import { SiblingQueue, type SiblingsHost } from './sibling-queue.js';
  */
 export const provenPart = (leases: readonly Lease[], scope: object, key: string): LeasePart | undefined => {
   let found: LeasePart | undefined;
-  // The loop also visits the leases that it adds: those around the ones without such a part.
+  // A set is iterated with what is added meanwhile: the leases around one that has no such part.
   const visited = new Set(leases);
   for (const lease of visited) {
     const part = lease.isOf(scope) ? lease.parts.find((one) => one.key === key) : undefined;
