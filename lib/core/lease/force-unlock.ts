@@ -9,8 +9,9 @@ export const forceUnlock = async (core: CoreContext, key: string): Promise<boole
   const ended = await requests.request(key, 'unlocking', () => store.forceUnlock(finalKey));
   forced();
   for (const hold of keeper.all) {
-    // A hold with a later request was acquired after the unlock, even if both replies are here.
-    if (hold.claim.finalKey === finalKey && hold.inStore.confirmedFrom <= sentAt) hold.lose('force-unlocked');
+    // A hold with a later request was acquired after the unlock, even if both replies are here. Renewals do not count:
+    // after a broken connection they may come to the store before the unlock.
+    if (hold.claim.finalKey === finalKey && hold.inStore.firstSentAt <= sentAt) hold.lose('force-unlocked');
   }
   return ended;
 };

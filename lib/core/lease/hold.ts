@@ -252,7 +252,7 @@ export class Hold {
     this.claimed = claim;
     this.storeOwner = granted.owner ?? claim.owner;
     this.fencingToken = granted.token;
-    this.inStore.confirm(granted.sentAt, this.countsForMs(granted.validForMs, this.session));
+    this.inStore.reacquired(granted.sentAt, this.countsForMs(granted.validForMs, this.session));
     this.ownUntil = this.inStore.leaseUntil;
     this.inStore.mayLast(granted.grantedAt + granted.validForMs);
   }

@@ -22,6 +22,7 @@ export class TimeInStore {
   private firstLeaseMs: number;
   private isRenewing = false;
   private requests = 0;
+  private acquiredFrom: number;
   private retry = Infinity;
   private look = Infinity;
   readonly session: Session | undefined;
@@ -30,6 +31,7 @@ export class TimeInStore {
   constructor({ grantedAt, sentAt, validForMs, session }: GrantedTime, countsForMs: number) {
     this.session = session;
     this.confirmedAt = sentAt;
+    this.acquiredFrom = sentAt;
     this.certainUntil = sentAt + countsForMs;
     this.lastUntil = session ? Infinity : grantedAt + validForMs;
     this.firstLeaseMs = validForMs;
@@ -60,6 +62,11 @@ export class TimeInStore {
     return this.confirmedAt;
   }
 
+  /** When the request was sent that acquired it: for this lease, or for one that handed it off. */
+  get firstSentAt(): number {
+    return this.acquiredFrom;
+  }
+
   get renewing(): boolean {
     return this.isRenewing;
   }
@@ -82,6 +89,12 @@ export class TimeInStore {
   /** Requests a check at `at`, because the hold may have ended. Until then it counts as held. */
   requestAgain(at: number): void {
     this.look = Math.min(this.look, at);
+  }
+
+  /** Applies a reacquisition: what was done to the hold before that request does not concern it. */
+  reacquired(sentAt: number, countsForMs: number): void {
+    this.acquiredFrom = sentAt;
+    this.confirm(sentAt, countsForMs);
   }
 
   /** Applies the store's confirmation of the hold; ignores the reply to an older request. */
@@ -171,6 +184,7 @@ export class TimeInStore {
   /** Takes over what is known of the hold, for its next lease. */
   continues(former: TimeInStore): void {
     this.lastUntil = former.lastUntil;
+    this.acquiredFrom = former.acquiredFrom;
     this.firstLeaseMs = former.firstLeaseMs;
     this.look = former.look;
   }

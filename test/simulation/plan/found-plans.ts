@@ -92,9 +92,35 @@ const FREE_IN_AN_OUTAGE: Plan = {
   ],
 };
 
+/** The command connection breaks, and a renewal comes to the server before a forced unlock that was requested earlier. */
+const FORCED_WHILE_CUT_OFF: Plan = {
+  seed: 6_574,
+  settings: SETTINGS,
+  processes: [
+    {
+      name: 'p1',
+      rate: 1,
+      callers: [
+        {
+          startAt: 0,
+          steps: [
+            section('a', [
+              { do: 'sleep', ms: 100 },
+              { do: 'forceUnlock', key: 'a' },
+              { do: 'sleep', ms: 50 },
+            ]),
+          ],
+        },
+      ],
+    },
+  ],
+  faults: [{ kind: 'cut', at: 90, process: 'p1', role: 'command' }],
+};
+
 /** Small plans of seeds that broke a promise. A change of what seeds generate leaves them as they are. */
 export const FOUND_PLANS = [
   ['two readers that have extended their shared hold end at once', TWO_CUTS],
   ['a caller waits behind a permit for a caller that has left, and behind a refusal', BEHIND_A_REFUSAL],
   ['the key of a crashed holder becomes free while the server refuses everything', FREE_IN_AN_OUTAGE],
+  ['a key is forced open while the connection of its holder is down', FORCED_WHILE_CUT_OFF],
 ] as const;
