@@ -47,6 +47,10 @@ describe('the simulation', () => {
     expect(kinds.size).toBe(20);
     const misdeeds = new Set<Misdeed>(plans.flatMap(({ settings }) => settings.misdeeds));
     expect(misdeeds.size).toBe(8);
+    for (const app of ['queue', 'batch', 'emitter'])
+      expect(plans.filter((plan) => JSON.stringify(plan).includes(`"app":"${app}"`)).length).toBeGreaterThan(
+        10,
+      );
     const listeners = plans.flatMap(({ processes }) => processes.flatMap(({ listeners = [] }) => listeners));
     expect(new Set(listeners.map((one) => one.do)).size).toBe(3);
   });

@@ -1,4 +1,4 @@
-import type { LockStep, Plan } from './plan.js';
+import type { App, LockStep, Plan, Step } from './plan.js';
 import { SETTINGS } from './step-plans.js';
 
 /** A section of a caller that waits as long as it has to. */
@@ -118,9 +118,27 @@ const FORCED_WHILE_CUT_OFF: Plan = {
 };
 
 /** Small plans of seeds that broke a promise. A change of what seeds generate leaves them as they are. */
+
+/** A caller works in its section through the app, which runs the call of another caller in the context of that section. */
+const throughApp = (app: App, startAt: number): Plan => {
+  const through = (step: Step): Step => ({ do: 'through', app, step });
+  const work = through({ do: 'sleep', ms: 30 });
+  const holder = section('a', [{ do: 'sleep', ms: 10 }, work, { do: 'sleep', ms: 60 }]);
+  const other = section('a', [{ do: 'sleep', ms: 10 }], { waitMs: 300 });
+  const callers = [
+    { startAt: 0, steps: [holder] },
+    { startAt, steps: [through(other)] },
+  ];
+  return { seed: 0, settings: SETTINGS, processes: [{ name: 'p1', rate: 1, callers }], faults: [] };
+};
+
+/** Small plans that broke a promise. A change of what seeds generate leaves them as they are. */
 export const FOUND_PLANS = [
   ['two readers that have extended their shared hold end at once', TWO_CUTS],
   ['a caller waits behind a permit for a caller that has left, and behind a refusal', BEHIND_A_REFUSAL],
   ['the key of a crashed holder becomes free while the server refuses everything', FREE_IN_AN_OUTAGE],
   ['a key is forced open while the connection of its holder is down', FORCED_WHILE_CUT_OFF],
+  ['a shared queue starts the call of another caller in a section', throughApp('queue', 25)],
+  ['the caller that fills a batch runs the call of another caller in its section', throughApp('batch', 8)],
+  ['an event runs the call of another caller in a section', throughApp('emitter', 8)],
 ] as const;

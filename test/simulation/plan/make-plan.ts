@@ -1,4 +1,5 @@
 import { Random } from '../engine/random.js';
+import { withApps } from './make-apps.js';
 import { makeFaults, withSlowServer } from './make-faults.js';
 import { makeCaller, makeHastyCaller } from './make-caller.js';
 import { chooseMisdeeds, makeListeners } from './misbehave.js';
@@ -74,5 +75,10 @@ export const makePlan = (seed: number): Plan => {
     callers: objects ? one.callers.map((caller) => usingObjects(dice, objects, caller)) : one.callers,
   }));
   const ofKind = { ...settings, ...(fair && { fair }), ...(readWrite && { readWrite }) };
-  return { seed, settings: ofKind, processes: withObjects, faults };
+  return withApps(new Random(`apps of ${seed}`), {
+    seed,
+    settings: ofKind,
+    processes: withObjects,
+    faults,
+  });
 };

@@ -63,6 +63,9 @@ export interface CallerPlan {
   readonly steps: readonly Step[];
 }
 
+/** What an app has between its callers and the lock. */
+export type App = 'queue' | 'batch' | 'emitter';
+
 export type Style = 'withLock' | 'tryWithLock' | 'acquire' | 'tryAcquire' | 'run';
 
 export interface LockStep {
@@ -108,6 +111,8 @@ export type Step =
   | { readonly do: 'verify' }
   /** A section in the lease, by `lease.run`. */
   | { readonly do: 'run'; readonly inside: readonly Step[] }
+  /** Does it as a task of the process, and waits for that; the task runs in the asynchronous context of another one. */
+  | { readonly do: 'through'; readonly app: App; readonly step: Step }
   /** Does something in a while. */
   | { readonly do: 'later'; readonly ms: number; readonly step: Step }
   | { readonly do: 'shutDown' }

@@ -76,6 +76,8 @@ export class Caller {
         return inside && this.verify(inside);
       case 'run':
         return inside && this.runIn(inside, step.inside);
+      case 'through':
+        return this.host.apps.run(step.app, () => this.do(step.step, inside));
       case 'later':
         await process.sleep(step.ms);
         return this.do(step.step, inside);

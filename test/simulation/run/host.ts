@@ -16,6 +16,7 @@ import type { Quirks } from '../quirks.js';
 import type { SimServer } from '../server/sim-server.js';
 import { SimClient } from '../client/sim-client.js';
 import { KEY_PREFIX, plainKey } from '../server/recorder.js';
+import { Apps } from './apps.js';
 import { withClaimsNoted, type ClaimsSent } from './claims-sent.js';
 import { type LeaseWatch } from './lease-watch.js';
 
@@ -38,6 +39,7 @@ export class Host {
   readonly links: { readonly command: Link; readonly subscriber: Link };
   readonly clients: { readonly command: SimClient; readonly subscriber: SimClient };
   readonly manager: LockManager;
+  readonly apps: Apps;
   /** Whether its callers take fair locks. */
   readonly isFair: boolean;
   /** The leases its callers have. */
@@ -63,6 +65,7 @@ export class Host {
       rate,
       quirks.wallClock ?? false,
     );
+    this.apps = new Apps(this.process);
     const link = (role: string) =>
       new Link(agenda, this.process, server, randomOf(role), latencyMs, commandTimeoutMs);
     this.links = { command: link('command'), subscriber: link('subscriber') };

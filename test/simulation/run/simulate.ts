@@ -144,6 +144,7 @@ const keysIn = (step: Step): readonly string[] => {
       return step.inside.flatMap(keysIn);
     case 'fork':
     case 'later':
+    case 'through':
       return keysIn(step.step);
     default:
       return [];

@@ -46,6 +46,7 @@ function* simplerStep(step: Step): Generator<Step[]> {
     case 'fork':
       return yield [step.step];
     case 'later':
+    case 'through':
       yield [step.step];
       for (const [instead] of withOneChanged([step.step], simplerStep))
         if (instead) yield [{ ...step, step: instead }];
