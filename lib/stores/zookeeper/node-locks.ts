@@ -121,7 +121,7 @@ export class NodeLocks {
     try {
       const isKnown = place.node !== undefined && !place.mayHaveMore;
       const deleting = isKnown
-        ? this.delete(place.nodePath, { within, until })
+        ? this.delete(place.nodePath, { within, until, isUrgent: true })
         : this.deleteAll(place, { within, until }, sent);
       if (isKnown) sent?.();
       const wasThere = await deleting;
@@ -220,7 +220,7 @@ export class NodeLocks {
   async isThere(place: Place, until: number): Promise<boolean> {
     const { session, places } = this.host;
     try {
-      await session.request(getData(place.nodePath), { within: place.session, until });
+      await session.request(getData(place.nodePath), { within: place.session, until, isUrgent: true });
       return true;
     } catch (failure) {
       if (!hasCode(failure, CODE.noNode) && !place.session?.over.aborted) throw failure;

@@ -10,6 +10,11 @@ const XID = { event: -1, auth: -4, setWatches: -8 };
 /** Operations of the session itself. */
 const OP = { auth: 100, setWatches: 101, close: -11 };
 const MAX_XID = 0x7f_ff_ff_ff;
+/**
+ * Requests that are under way at most. Further ones wait here: in the server they would delay the beats of the session, and
+ * their time would run.
+ */
+const MAX_UNDER_WAY = 128;
 
 /** What a client says of its session when it connects. */
 export interface SessionHello {
@@ -53,10 +58,30 @@ interface Pending {
   readonly reject: (failure: ZkFailure) => void;
 }
 
+/** When a request ends. */
+export interface SendTerms {
+  /** When it is sent at the latest, on the runtime's clock. */
+  readonly until: number;
+  /** Time in ms for its reply, from its sending. Without one, the connection ends. */
+  readonly replyMs: number;
+  /** Whether it is sent before those that are not urgent. Default: false. */
+  readonly isUrgent?: boolean | undefined;
+}
+
+/** A request that waits until fewer are under way. */
+interface Unsent {
+  readonly until: number;
+  readonly send: () => void;
+  readonly reject: (failure: ZkFailure) => void;
+}
+
 /** One connection to a server. Replies come in the order of the requests. */
 export class ZkConnection {
   private readonly frames = new Frames();
   private readonly pending: Pending[] = [];
+  /** Requests that wait, each kind in the order of the calls. */
+  private readonly urgent: Unsent[] = [];
+  private readonly unsent: Unsent[] = [];
   private greeted: ((frame: Buffer) => void) | undefined;
   private nextXid = 1;
   private timer: unknown;
@@ -106,10 +131,23 @@ export class ZkConnection {
   }
 
   /**
-   * Sends a request at once. Without a reply the connection ends, at `until` on the runtime's clock. Rejects with a
-   * {@link ZkFailure}: refused, or unknown when the connection ends.
+   * Sends a request when fewer are under way. Rejects with a {@link ZkFailure}: refused, not executed when it was not sent
+   * in time, or unknown when the connection ends.
    */
-  send<T>(request: ZkRequest<T>, until: number): Promise<T> {
+  send<T>(request: ZkRequest<T>, terms: SendTerms): Promise<T> {
+    const { until, replyMs, isUrgent } = terms;
+    if (this.cause || this.pending.length < MAX_UNDER_WAY) return this.sendNow(request, replyMs);
+    const queue = isUrgent === true ? this.urgent : this.unsent;
+    return new Promise<T>((resolve, reject) => {
+      const send = (): void => void this.sendNow(request, replyMs).then(resolve, reject);
+      queue.push({ until, send, reject });
+      if (until < this.timerDueAt) this.arm(until);
+    });
+  }
+
+  /** Sends a request before all that wait. Without a reply within `replyMs`, the connection ends. */
+  sendNow<T>(request: ZkRequest<T>, replyMs: number): Promise<T> {
+    const until = this.host.runtime.now() + replyMs;
     const xid = this.nextXid;
     this.nextXid = xid === MAX_XID ? 1 : xid + 1;
     const frame = new JuteWriter().int(xid).int(request.op);
@@ -152,6 +190,8 @@ export class ZkConnection {
       passing: true,
     });
     for (const { reject } of this.pending.splice(0)) reject(failure);
+    for (const queue of [this.urgent, this.unsent])
+      for (const { reject } of queue.splice(0)) reject(noConnection(cause));
     this.host.ended(cause);
   }
 
@@ -191,9 +231,23 @@ export class ZkConnection {
   private checkReplies(): void {
     this.timerDueAt = Infinity;
     if (this.cause) return;
-    const nextAt = Math.min(...this.pending.map(({ until }) => until));
-    if (nextAt <= this.host.runtime.now()) this.destroy(new Error('the server did not reply in time'));
-    else if (nextAt < Infinity) this.arm(nextAt);
+    const now = this.host.runtime.now();
+    const replyAt = Math.min(...this.pending.map(({ until }) => until));
+    if (replyAt <= now) return this.destroy(new Error('the server did not reply in time'));
+    for (const queue of [this.urgent, this.unsent])
+      while (queue.length > 0 && queue[0]!.until <= now) queue.shift()!.reject(tooLate());
+    const sendAt = Math.min(...[this.urgent, this.unsent].map(([first]) => first?.until ?? Infinity));
+    const nextAt = Math.min(replyAt, sendAt);
+    if (nextAt < Infinity) this.arm(nextAt);
+  }
+
+  /** Sends the next request that waits. */
+  private sendNext(): void {
+    const now = this.host.runtime.now();
+    for (let next; (next = this.urgent.shift() ?? this.unsent.shift());) {
+      if (next.until > now) return next.send();
+      next.reject(tooLate());
+    }
   }
 
   private received(chunk: Buffer): void {
@@ -227,10 +281,16 @@ export class ZkConnection {
     else request.reject(refusedWith(code));
     this.pending.shift();
     this.host.heard(request.sentAt, lastSeen);
+    if (!this.cause) this.sendNext();
   }
 }
 
 const nothing = (): void => undefined;
+
+export const tooLate = (): ZkFailure =>
+  new ZkFailure('ZooKeeper is too slow: earlier requests took all the time', 'not-executed', {
+    passing: true,
+  });
 
 export const noConnection = (cause: Error | undefined): ZkFailure =>
   new ZkFailure(

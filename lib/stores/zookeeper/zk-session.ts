@@ -4,7 +4,7 @@ import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { Life } from './life.js';
 import { sync, type ZkRequest } from './requests.js';
-import { noConnection, ZkConnection, type ZkEvent } from './zk-connection.js';
+import { noConnection, tooLate, ZkConnection, type ZkEvent } from './zk-connection.js';
 import { CODE, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
@@ -36,7 +36,7 @@ export interface ZkSessionSettings {
   readonly servers: readonly (() => Socket)[];
   /** Returns the identities. A function, so that no log of the store shows them. */
   readonly auth: () => readonly ZkAuth[];
-  /** Time in ms within which each request settles. */
+  /** Time in ms within which each request settles, from its sending. */
   readonly commandTimeoutMs: number;
   /** Called before a session is ended whose validity has lapsed: its holds have to be lost by then. */
   readonly onLapse?: () => void;
@@ -48,8 +48,10 @@ export interface ZkSessionSettings {
 export interface RequestTerms {
   /** The session in which it is sent. Default: any. */
   readonly within?: Session | undefined;
-  /** When it has settled at the latest, on the runtime's clock. Default: after the time-out of requests. */
+  /** When it is sent at the latest, on the runtime's clock. Default: after the time-out of requests. */
   readonly until?: number | undefined;
+  /** Whether it goes before those that are not urgent: it is about a hold. Default: false. */
+  readonly isUrgent?: boolean | undefined;
 }
 
 /** A request that waits for a connection. */
@@ -90,13 +92,17 @@ export class ZkSession {
   }
 
   /**
-   * Sends a request: at once, or as soon as there is a connection. Requests that are sent in one step go to the same
-   * session.
+   * Sends a request: at once, or as soon as there is a connection on which few are under way. Requests that are sent in
+   * one step go to the same session.
    *
    * @throws {ZkFailure}
    */
-  request<T>(request: ZkRequest<T>, { within, until = this.timeLimit() }: RequestTerms = {}): Promise<T> {
-    return this.connected({ within, until }, (connection) => connection.send(request, until));
+  request<T>(
+    request: ZkRequest<T>,
+    { within, until = this.timeLimit(), isUrgent }: RequestTerms = {},
+  ): Promise<T> {
+    const terms = { until, isUrgent, replyMs: this.settings.commandTimeoutMs };
+    return this.connected({ within, until }, (connection) => connection.send(request, terms));
   }
 
   get isClosed(): boolean {
@@ -111,7 +117,7 @@ export class ZkSession {
     return this.connected({ within, until }, () => use(this.life!));
   }
 
-  /** Returns when a request that begins now has settled at the latest. */
+  /** Returns when a request that begins now is sent at the latest. */
   timeLimit(): number {
     const { runtime, commandTimeoutMs } = this.settings;
     return runtime.now() + commandTimeoutMs;
@@ -262,7 +268,7 @@ export class ZkSession {
     const beat = (): void => {
       if (connection.isOver) return;
       const replyMs = Math.min(commandTimeoutMs, timeoutMs * BEAT_REPLY_PART);
-      connection.send(sync('/'), runtime.now() + replyMs).catch(() => undefined);
+      connection.sendNow(sync('/'), replyMs).catch(() => undefined);
       this.keepAlive(connection, timeoutMs);
     };
     runtime.clearTimer(this.beat);
@@ -308,11 +314,6 @@ export class ZkSession {
 }
 
 export const closed = (): ZkFailure => new ZkFailure(CLOSED, 'not-executed', {});
-
-const tooLate = (): ZkFailure =>
-  new ZkFailure('ZooKeeper is too slow: earlier requests took all the time', 'not-executed', {
-    passing: true,
-  });
 
 const sessionOver = (): ZkFailure =>
   new ZkFailure('The session of ZooKeeper is over', 'not-executed', { passing: true }, CODE.sessionExpired);

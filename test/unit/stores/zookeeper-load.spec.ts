@@ -1,0 +1,111 @@
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { Frames } from '../../../lib/stores/zookeeper/frames.js';
+import { JuteReader, JuteWriter } from '../../../lib/stores/zookeeper/jute.js';
+import { remove } from '../../../lib/stores/zookeeper/requests.js';
+import { ZkSession } from '../../../lib/stores/zookeeper/zk-session.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+const SESSION_MS = 6_000;
+const COMMAND_MS = 2_000;
+
+/** A server that serves one request after the other, each in 1 ms, and replies that it was done. */
+class SlowServer extends Duplex {
+  readonly xids: number[] = [];
+  private readonly frames = new Frames();
+  private readonly queue: number[] = [];
+  private isGreeted = false;
+
+  constructor(private readonly runtime: VirtualRuntime) {
+    super();
+  }
+
+  setNoDelay(): this {
+    return this;
+  }
+
+  override _read(): void {
+    // Replies are pushed when they are due.
+  }
+
+  override _write(chunk: Buffer, _encoding: BufferEncoding, done: () => void): void {
+    for (const frame of this.frames.add(chunk)) this.received(frame);
+    done();
+  }
+
+  private received(frame: Buffer): void {
+    if (!this.isGreeted) {
+      this.isGreeted = true;
+      const grant = new JuteWriter().int(0).int(SESSION_MS).long(1n).bytes(Buffer.alloc(16));
+      this.push(grant.frame());
+      return;
+    }
+    if (this.queue.push(new JuteReader(frame).int()) === 1) this.serveLater();
+  }
+
+  private serveLater(): void {
+    this.runtime.setTimer(() => {
+      const xid = this.queue.shift()!;
+      this.xids.push(xid);
+      this.push(new JuteWriter().int(xid).long(1n).int(0).frame());
+      if (this.queue.length > 0) this.serveLater();
+    }, 1);
+  }
+}
+
+const sessions: ZkSession[] = [];
+afterEach(async () => {
+  for (const session of sessions.splice(0)) await session.close({ keepsNodes: true });
+});
+
+const setUp = () => {
+  const runtime = new VirtualRuntime();
+  const servers: SlowServer[] = [];
+  const dial = (): Socket => {
+    const server = new SlowServer(runtime);
+    servers.push(server);
+    return server as unknown as Socket;
+  };
+  const session = new ZkSession({ runtime, servers: [dial], auth: () => [], commandTimeoutMs: COMMAND_MS });
+  session.timeoutMs = SESSION_MS;
+  sessions.push(session);
+  return { runtime, servers, session };
+};
+
+/** Sends a request, and returns how it ended: with its reply, or with which outcome. */
+const sent = ({ runtime, session }: ReturnType<typeof setUp>, isUrgent = false) => {
+  const at = runtime.now();
+  const reply = { outcome: 'none', afterMs: Infinity };
+  const ended = (outcome: string): void =>
+    void Object.assign(reply, { outcome, afterMs: runtime.now() - at });
+  session.request(remove('/key'), { isUrgent }).then(
+    () => ended('replied'),
+    (failure: unknown) => ended((failure as StoreFailure).outcome),
+  );
+  return reply;
+};
+
+describe('a burst of more requests than the server serves within their time', () => {
+  it('ends neither connection nor session, and what was not sent is not executed', async () => {
+    const test = setUp();
+    const replies = Array.from({ length: 5_000 }, () => sent(test));
+    await test.runtime.pass(2 * SESSION_MS);
+    const count = (wanted: string): number => replies.filter(({ outcome }) => outcome === wanted).length;
+    expect(test.servers).toHaveLength(1);
+    expect(count('replied')).toBeGreaterThan(COMMAND_MS / 2);
+    expect(count('replied') + count('not-executed')).toBe(replies.length);
+    expect(Math.max(...replies.map(({ afterMs }) => afterMs))).toBeLessThan(2 * COMMAND_MS);
+  });
+
+  it('delays no release', async () => {
+    const test = setUp();
+    const burst = Array.from({ length: 5_000 }, () => sent(test));
+    await test.runtime.pass(100);
+    const release = sent(test, true);
+    await test.runtime.pass(500);
+    expect(release.outcome).toBe('replied');
+    expect(burst.filter(({ outcome }) => outcome === 'none').length).toBeGreaterThan(1_000);
+  });
+});
