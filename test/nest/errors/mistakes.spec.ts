@@ -45,7 +45,7 @@ class Reports {
   @Get('nested/:id')
   @Locked('nested')
   async nested(@Param('id') id: string): Promise<string> {
-    return this.locks.withLock(`nested`, { reentrant: false }, () => id);
+    return this.locks.withLock(`nested`, { waitMs: Infinity }, () => id);
   }
 
   @Get('options')
@@ -91,7 +91,7 @@ const start = async (
 describe.each(PLATFORMS)('a mistake in the code that a client on %s hears of as 500', (platform) => {
   it.each([
     ['report/1', 'LOCK_KEY_INVALID', 'Reports.report', '<<$tenant>> is undefined'],
-    ['nested/1', 'LOCK_NOT_REENTRANT', 'Reports.nested', 'Take it once further out'],
+    ['nested/1', 'LOCK_NOT_REENTRANT', 'Reports.nested', 'waitMs is Infinity'],
     ['options', 'LOCK_CONFIGURATION', 'Reports.options', 'waitMs must be'],
   ])('is in the log, once: %s, %s', async (path, code, where, what) => {
     const http = await start(platform);
