@@ -126,7 +126,7 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
       expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b));
     });
 
-    it('shows the current lease to both, and lets nested calls of the other in', () => {
+    it('shows the current lease to both, and lease.call enters methods of the other', () => {
       for (const tokens of report.apps[build].nested) {
         expect(tokens).toHaveLength(3);
         expect(new Set(tokens).size).toBe(1);

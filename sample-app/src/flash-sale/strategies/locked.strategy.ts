@@ -16,6 +16,7 @@ export class LockedStrategy extends OrderStrategy {
 
   @Locked('sku:<<sku>>', { mode: SELLING })
   place(sku: string, userId: string): Promise<Order> {
-    return this.checkout.sell(sku, userId, this.name, currentLease());
+    const lease = currentLease();
+    return this.checkout.sell(sku, userId, this.name, lease);
   }
 }

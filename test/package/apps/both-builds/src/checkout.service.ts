@@ -20,15 +20,17 @@ export class CheckoutService {
   /** The token of one section, as seen by both builds, and that of a nested call into the other build. */
   @Locked('account:<<account>>', { waitMs: 0 })
   async tokens(account: string): Promise<readonly number[]> {
-    return [currentLease().fencingToken, this.billing.token(), await this.billing.charge(account)];
+    const lease = currentLease();
+    const nested = await lease.call(this.billing, this.billing.charge, account);
+    return [lease.fencingToken, this.billing.token(), nested];
   }
 
   /** The same the other way round. */
   tokensOfBilling(account: string): Promise<readonly number[]> {
-    return this.billing.audit(account, async () => [
+    return this.billing.audit(account, async (lease) => [
       this.billing.token(),
-      currentLease().fencingToken,
-      await this.pay(account),
+      lease.fencingToken,
+      await lease.call(this, this.pay, account),
     ]);
   }
 }

@@ -17,7 +17,7 @@ const overMessages = async (
   app: INestApplication,
   server: InProcessServer,
 ): Promise<{ served: unknown; refused: unknown }> => {
-  // Detached, as a message from another process is: a nested call would be let in.
+  // Detached, as a message from another process is: no section around it holds its key.
   const ask = () => detached(() => server.ask('refund', { userId: 'ada' })).catch((error: unknown) => error);
   return { served: await ask(), refused: await app.get(OrderService).whileHeld('ada', ask) };
 };

@@ -1,6 +1,6 @@
 // A package of another team, in CommonJS: it requires the library, and gets the other build of it.
 import { Controller, Injectable, Param, Post } from '@nestjs/common';
-import { currentLease, Locked, LockService } from 'nest-redis-lock';
+import { currentLease, Locked, LockService, type Lease } from 'nest-redis-lock';
 import { Meter } from './meter.js';
 
 @Injectable()
@@ -17,8 +17,8 @@ export class BillingService {
   }
 
   @Locked('account:<<account>>', { waitMs: 0 })
-  async audit<T>(account: string, work: () => Promise<T>): Promise<T> {
-    return work();
+  async audit<T>(account: string, work: (lease: Lease) => Promise<T>): Promise<T> {
+    return work(currentLease());
   }
 
   /** The token of the section the caller is in. */
