@@ -34,7 +34,7 @@ export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types
 export { lockKey } from './key/key-template.js';
 
 export { currentLease, findLease } from './core/nesting/current-lease.js';
-export { detached } from './detached.js';
+export { detached } from './core/nesting/section.js';
 export type { Lease } from './core/lease/lease.js';
 export type {
   AcquireOptions,

@@ -54,11 +54,13 @@ class LockService {
    *
    * Options and defaults: {@link SectionOptions}. Durations are whole ms.
    *
-   * @throws LockNotAcquiredError when the wait times out
+   * Inside a section of the same key the call is an ordinary caller, unless it has `inside: lease`.
+   *
+   * @throws LockNotAcquiredError when the wait times out, and when the call cannot nest
    * @throws LockStoreError when the store fails
    * @throws LockAbortedError when `signal` aborts or the app stops
    * @throws LockKeyError for an invalid key
-   * @throws LockConfigurationError for an invalid option or section, and for a wait without limit that can deadlock
+   * @throws LockConfigurationError for an invalid option or section
    * @throws LockLostError when the lock is lost before the section begins, when the call is nested in a lost lock on
    * the same key, and with `onLost: 'throw'` after the section
    *

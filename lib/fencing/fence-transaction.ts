@@ -108,13 +108,17 @@ const raise = async (
  * locked until the transaction ends, so that two processes that both believe to hold the lock commit one after the
  * other, in the order of their tokens.
  *
+ * In `withLock` the lease is the argument of the section. In a `@Locked` method, call `currentLease()` in the first line,
+ * outside of every callback: in a task of a shared queue it can be the lease of another call.
+ *
  * @throws LockLostError with the reason `fenced` if a later holder was there: let it roll the transaction back
  * @throws LockConfigurationError for an object that is no transaction, for a lease without a token, and for invalid
  * options. An error of the database is passed on as it is.
  *
  * @example
+ * const lease = currentLease();
  * await dataSource.transaction(async (tx) => {
- *   await fenceTransaction(tx, currentLease());
+ *   await fenceTransaction(tx, lease);
  *   await tx.decrement(Stock, { sku }, 'remaining', 1);
  * });
  */

@@ -126,13 +126,16 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
    * Options and defaults: `LockedOptions`. Durations are whole ms. The errors below are those of a call; errors of the
    * method itself are not changed.
    *
-   * @throws LockNotAcquiredError when the lock is still taken after `waitMs`
+   * Inside a section of the same key a call is an ordinary caller, unless its caller makes it a nested call:
+   * `lease.call(this, this.method, …)`.
+   *
+   * @throws LockNotAcquiredError when the lock is still taken after `waitMs`, and when the call cannot nest
    * @throws LockStoreError when the store fails
    * @throws LockKeyError when an argument cannot be part of a key
    * @throws LockAbortedError when the client of an HTTP handler disconnects, or the app stops, during the wait
    * @throws LockLostError when the lock is lost before the method begins, when the call is nested in a lost lock on the
    * same key, and with `onLost: 'throw'` after the method
-   * @throws LockConfigurationError without a lock service, and for a wait without limit that can deadlock
+   * @throws LockConfigurationError without a lock service
    *
    * @example
    * `@Locked('order:<<userId>>', { waitMs: 2_000 })`
@@ -152,7 +155,7 @@ export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
    * Keys, `onBusy`, `service` and errors are those of `@Locked`, with three differences:
    * - It takes one key.
    * - Its lease has no fencing token.
-   * - A nested call on the same key takes another permit.
+   * - A call inside a section of the same key takes another permit. `lease.call` refuses the method.
    *
    * If callers give different numbers, the last one applies. Without `permits` the number in the store applies.
    *

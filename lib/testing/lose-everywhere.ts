@@ -4,7 +4,7 @@ import { checkFunction, invalidOption, reading } from '../core/settings/option-c
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import type { HeldLock } from '../core/held-locks.js';
-import { detached } from '../detached.js';
+import { detached } from '../core/nesting/section.js';
 import type { LockService } from '../lock.service.js';
 import { LossReport, type UnfencedWrite } from './loss-report.js';
 import type { FencedKeys, Moment, WatchedCall } from './connection-state.js';

@@ -73,5 +73,10 @@ export const partAround = (scope: object, isWanted: (part: LeasePart) => boolean
   return undefined;
 };
 
-/** Runs `fn` outside every enclosing section. */
+/**
+ * Runs `fn` without a section around it. A call in it has no warning and no `LOCK_NOT_REENTRANT` because of a key that such
+ * a section holds, and `currentLease()` throws. Use it for background work, and for event listeners.
+ *
+ * @example detached(() => void this.mailer.send(order));
+ */
 export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);
