@@ -190,7 +190,8 @@ const checkOnce = (kind: LockKind, waitMs: number | undefined): void => {
 const checkInside = (value: unknown): readonly Lease[] => {
   if (value === undefined) return NONE;
   const leases: readonly unknown[] = isArray(value) ? value : [value];
-  return leases.map((lease) => {
+  // Unlike map, it also checks the holes of a sparse list.
+  return Array.from(leases, (lease) => {
     if (!(lease instanceof Lease)) {
       return invalidOption(
         'inside',
