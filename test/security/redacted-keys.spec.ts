@@ -40,22 +40,26 @@ const SCENARIOS: Readonly<Record<string, (locks: RedactedLocks) => Promise<void>
   },
   'nested calls': async (one) => {
     const { locks } = one;
-    await locks.withLock(KEY, async () => {
-      await one.fails(() => locks.acquire(KEY, { reentrant: false }), 'LOCK_NOT_REENTRANT');
-      await one.fails(() => locks.acquire(KEY, { mode: 'read' }), 'LOCK_NOT_REENTRANT');
-      await one.fails(() => locks.acquire('a', { waitMs: Infinity }), 'LOCK_CONFIGURATION');
-      await locks.withLock('b', () => undefined);
-      const inside = await locks.acquire(KEY);
+    await locks.withLock(KEY, async (outer) => {
+      const once = { inside: outer, oncePerMs: 1_000 };
+      await one.fails(() => locks.withLock(KEY, once, () => undefined), 'LOCK_NOT_REENTRANT');
+      await one.fails(() => locks.acquire(KEY, { inside: outer, mode: 'read' }), 'LOCK_NOT_REENTRANT');
+      await one.fails(() => locks.acquire(KEY, { waitMs: Infinity }), 'LOCK_NOT_REENTRANT');
       await one.fails(() => locks.acquire(KEY, { waitMs: 100 }), 'LOCK_TAKEN');
-      await inside.release();
+      await locks.withLock('b', () => undefined);
+      const inner = await locks.acquire(KEY, { inside: outer });
+      await one.fails(() => locks.acquire(KEY, { inside: outer, waitMs: 100 }), 'LOCK_TAKEN');
+      await inner.release();
       await one.fails(() => currentLease(OTHER), 'LOCK_CONFIGURATION');
     });
     await one.fails(() => currentLease(OTHER), 'LOCK_CONFIGURATION');
     expect(one.log.lines.join()).toContain('is taken while');
+    expect(one.log.lines.join()).toContain('asks for');
     const permits = locks.permits(KEY, { permits: 1 });
-    await permits.withPermit(() =>
-      one.fails(() => permits.acquire({ waitMs: Infinity }), 'LOCK_CONFIGURATION'),
-    );
+    await permits.withPermit(async (permit) => {
+      await one.fails(() => permits.acquire({ waitMs: Infinity }), 'LOCK_NOT_REENTRANT');
+      await one.fails(() => locks.acquire(KEY, { inside: permit }), 'LOCK_CONFIGURATION');
+    });
   },
   'a lock that is lost': async (one) => {
     const { locks, runtime } = one;

@@ -1,5 +1,5 @@
 import { createTestingLocks } from 'nest-redis-lock/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { withLocks, type LockNotAcquiredError } from 'nest-redis-lock';
 
 const MAX = 20;
@@ -66,16 +66,23 @@ describe('maxWaitMs of the testing module', () => {
     await expect(locks.acquire('a', { waitMs: 0 })).rejects.not.toThrow('capped');
   });
 
-  it('still refuses a wait without limit that can deadlock', async () => {
+  it('still refuses a wait without limit inside a section that holds the key', async () => {
     const locks = createTestingLocks('memory', { maxWaitMs: MAX });
-    const outOfOrder = locks.withLock('b', () => locks.acquire('a', { waitMs: Infinity }));
-    await expect(outOfOrder).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
+    const forItself = locks.withLock('a', () => locks.acquire('a', { waitMs: Infinity }));
+    await expect(forItself).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
   });
 
-  it('is not capped by default', async () => {
-    const locks = createTestingLocks('memory', { waitMs: 30 });
+  it.each([
+    [undefined, /maxWaitMs of the testing module is 1000, and the call has waitMs: 5000/],
+    [Infinity, /still taken after 5000 ms: it is held/],
+  ])('of %s caps a wait of 5 s with "%s"', async (maxWaitMs, message) => {
+    vi.useFakeTimers();
+    onTestFinished(() => void vi.useRealTimers());
+    const locks = createTestingLocks('memory', { maxWaitMs });
     await using _outside = await locks.testing.hold('a');
-    await expect(locks.acquire('a')).rejects.not.toThrow('capped');
+    const waiting = expect(locks.acquire('a', { waitMs: 5_000 })).rejects.toThrow(message);
+    await vi.advanceTimersByTimeAsync(5_000);
+    await waiting;
   });
 
   it.each([-1, 0, 0.5, '5', null])('refuses %o', (maxWaitMs) => {

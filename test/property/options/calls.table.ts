@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
 import type { LockNotAcquiredError } from 'nest-redis-lock';
+import { createTestingLocks } from 'nest-redis-lock/testing';
 import type {
   AcquireOptions,
   LockMode,
@@ -29,6 +30,8 @@ const isHeld = async ({ locks }: VirtualLocks): Promise<boolean> => (await locks
 
 const remainingMs = async ({ locks }: VirtualLocks): Promise<number | undefined> =>
   (await locks.inspect(KEY))?.holders[0]?.remainingMs;
+
+const isForeign = (value: unknown): boolean => value === foreign;
 
 const endless = () => new Promise<never>(() => undefined);
 
@@ -165,13 +168,23 @@ const signal: Option = {
   },
 };
 
-const reentrant: Option = {
-  ...choice(true, false),
-  otherwise: true,
-  does: async ({ world, run }, isAllowed: boolean) => {
-    const inner = world.locks.withLock(KEY, () => run(() => 'ran'));
-    if (isAllowed) expect(await inner).toBe('ran');
-    else await expect(inner).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+/** A lease of another service: it proves nothing. */
+const foreign = await createTestingLocks().acquire(KEY);
+
+const inside: Option = {
+  is: 'a lease, or a list of leases (of withLocks: lease.of(service, key))',
+  allows: (value) => value === foreign || (Array.isArray(value) && Array.from(value).every(isForeign)),
+  examples: [foreign, [foreign], []],
+  wrong: [null, true, 'lease', {}, [null], [foreign, {}], new Array(1), { ...foreign }],
+  does: async ({ world, run }) => {
+    const call = await world.locks.withLock(KEY, async () => {
+      const ordinary = watched(run(() => 'ran'));
+      await settled();
+      expect(ordinary.value).toBeUndefined();
+      return ordinary;
+    });
+    await settled();
+    expect(call.state).not.toBe('pending');
   },
 };
 
@@ -247,16 +260,20 @@ const service: Option = {
   wrong: [7, null, {}],
 };
 
-export const ACQUIRE = {
+const OF_LOCKS = {
   ...{ waitMs, leaseMs, watchdogMs, holdAtLeastMs, maxHoldMs },
-  ...{ signal, reentrant, mode, label },
-} satisfies Record<keyof AcquireOptions, Option>;
+  ...{ signal, mode, label },
+};
+
+export const ACQUIRE = { ...OF_LOCKS, inside } satisfies Record<keyof AcquireOptions, Option>;
 
 const OF_SECTIONS = { onLost, awaitRelease };
 
-export const SEVERAL = { ...ACQUIRE, ...OF_SECTIONS };
+export const SEVERAL = { ...OF_LOCKS, ...OF_SECTIONS };
 
-export const SECTION = { ...SEVERAL, oncePerMs } satisfies Record<keyof SectionOptions, Option>;
+export const LOCKED = { ...SEVERAL, oncePerMs };
+
+export const SECTION = { ...LOCKED, inside } satisfies Record<keyof SectionOptions, Option>;
 
 export const PERMIT = {
   waitMs,

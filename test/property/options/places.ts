@@ -160,7 +160,7 @@ const CALLS: readonly Place[] = [
 const decorator = (owner: '@Locked' | '@Limited'): Place => {
   const isLocked = owner === '@Locked';
   const decorate = (isLocked ? Locked : Limited) as unknown as (...args: unknown[]) => MethodDecorator;
-  const section = isLocked ? rows.SECTION : { ...rows.PERMIT_SECTION, ...rows.NUMBER_OF_PERMITS };
+  const section = isLocked ? rows.LOCKED : { ...rows.PERMIT_SECTION, ...rows.NUMBER_OF_PERMITS };
   return {
     title: owner,
     owner,

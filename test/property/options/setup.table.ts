@@ -51,10 +51,10 @@ const shownBy = (redactKey: ((key: string) => unknown) | undefined): string => {
   return '[redacted]';
 };
 
-const { waitMs, leaseMs, watchdogMs, maxHoldMs, reentrant, onLost, awaitRelease } = SECTION;
+const { waitMs, leaseMs, watchdogMs, maxHoldMs, onLost, awaitRelease } = SECTION;
 
 export const SETTINGS = {
-  ...{ waitMs, leaseMs, watchdogMs, maxHoldMs, reentrant, onLost, awaitRelease },
+  ...{ waitMs, leaseMs, watchdogMs, maxHoldMs, onLost, awaitRelease },
   keyPrefix: {
     allows: (value) => typeof value === 'string' && !/\p{Surrogate}/u.test(value),
     examples: ['', 'lock:', '<<x>>', '__proto__', 'ключ:😀'],

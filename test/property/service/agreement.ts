@@ -11,8 +11,8 @@ export const partlyHeld = (model: Model, service: number): string[] => {
 };
 
 /** The keys that this caller takes in the store, in order; those that it is inside of already it does not. */
-const toBeTaken = (model: Model, { actor, service, keys }: Pending): readonly string[] =>
-  keys.filter((key) => !model.enclosing(actor, service, key));
+const toBeTaken = (model: Model, { outer, service, keys }: Pending): readonly string[] =>
+  keys.filter((key) => !model.enclosing(outer, service, key));
 
 /** What is wrong with one service; undefined when all is as the model says. */
 const troubleOf = (model: Model, service: number): string | undefined => {

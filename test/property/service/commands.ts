@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
+import type { Lease } from '../../../lib/core/lease/lease.js';
 import { until } from '../../support/async.js';
 import { watched } from '../../support/core/core-under-test.js';
 import { runIn, take, type Style } from './actor.js';
@@ -36,21 +37,27 @@ interface Wish {
   readonly waitMs: number;
   readonly leaseMs: number | undefined;
   readonly onLost: 'event' | 'throw';
+  /** Whether the call says which section it is a part of. Otherwise it is an ordinary caller. */
+  readonly isProven: boolean;
 }
 
 const innermost = (model: Model, actor: number): Entry | undefined => model.stacks[actor]!.at(-1);
 
 /** Runs it inside the actor's innermost section, if there is one. */
 const inContext = <T>(model: Model, actor: number, action: () => T): T => {
-  const inside = model.stacks[actor]!.findLast(({ opened }) => opened.inside)?.opened.inside;
+  const inside = model.section(actor)?.opened.inside;
   return inside ? inside.runInAsyncScope(action) : action();
 };
 
+/** The section that the call of a wish is proven inside of. */
+const outerOf = (model: Model, { actor, isProven }: Wish): Entry | undefined =>
+  isProven ? model.section(actor) : undefined;
+
 /** Nested calls for one key go in one at a time: a sibling that is in would have to go first, and is our own. */
-const isGateFree = (model: Model, { actor, service, at }: Wish): boolean =>
-  at.every((i) => {
-    const stack = model.stacks[actor]!;
-    const enclosing = model.enclosing(actor, service, model.keys[i]!);
+const isGateFree = (model: Model, wish: Wish): boolean =>
+  wish.at.every((i) => {
+    const stack = model.stacks[wish.actor]!;
+    const enclosing = model.enclosing(outerOf(model, wish), wish.service, model.keys[i]!);
     if (!enclosing) return true;
     const above = stack.slice(stack.indexOf(enclosing) + 1);
     return !above.some((entry) => entry.parts.some(({ hold }) => hold.key === model.keys[i]));
@@ -61,37 +68,42 @@ const canTake = (model: Model, wish: Wish): boolean => {
   if (model.pendingOf(actor) || model.stacks[actor]!.length === 4 || !isGateFree(model, wish)) return false;
   if (at.length > 1 && model.takerOfSeveral(service)) return false;
   // What it is inside of may be lost while it waits for the others; that is not for so simple a model.
-  const isInside = at.some((i) => model.enclosing(actor, service, model.keys[i]!));
+  const isInside = at.some((i) => model.enclosing(outerOf(model, wish), service, model.keys[i]!));
   if (at.length > 1 && isInside && waitMs > 0) return false;
-  // Nested, that is an error where the order is not that of everybody else.
+  // Nested, it may wait without end where the order is not that of everybody else.
   return waitMs < Infinity || model.stacks[actor]!.length === 0;
 };
 
 /** Whether somebody may be in the way. */
-const isTaken = (model: Model, { actor, service }: Wish, key: string): boolean =>
-  !model.enclosing(actor, service, key) &&
-  (model.isHeldFrom(service, key) || model.pending.some((other) => other.keys.includes(key)));
+const isTaken = (model: Model, wish: Wish, key: string): boolean =>
+  !model.enclosing(outerOf(model, wish), wish.service, key) &&
+  (model.isHeldFrom(wish.service, key) || model.pending.some((other) => other.keys.includes(key)));
 
 /** Whether another caller holds the key now. A caller that waits for several keys holds only the first of them. */
-const isHeldElsewhere = (model: Model, { actor, service }: Wish, key: string): boolean =>
-  !model.enclosing(actor, service, key) &&
-  (model.isHeldFrom(service, key) ||
+const isHeldElsewhere = (model: Model, wish: Wish, key: string): boolean =>
+  !model.enclosing(outerOf(model, wish), wish.service, key) &&
+  (model.isHeldFrom(wish.service, key) ||
     model.world.services.some((_, other) => partlyHeld(model, other).includes(key)));
 
 const requests = (wish: Wish): ServiceCommand =>
   command(
     `${wish.actor} wants ${wish.at.join('+')} of service ${wish.service}: ${wish.style}, waits ${wish.waitMs} ms, ` +
-      `${wish.leaseMs ? `for ${wish.leaseMs} ms` : 'watchdog'}${wish.onLost === 'throw' ? ', throws' : ''}`,
+      `${wish.leaseMs ? `for ${wish.leaseMs} ms` : 'watchdog'}${wish.onLost === 'throw' ? ', throws' : ''}` +
+      `${wish.isProven ? '' : ', ordinary'}`,
     async (model, world) => {
       const { actor, service, at, style, waitMs, leaseMs, onLost } = wish;
       const wanted = at.map((i) => model.keys[i]!);
       const keys = [...wanted].sort();
       const wasBlocked = keys.some((key) => isTaken(model, wish, key));
-      const stops = keys.findIndex((key) => model.isInLost(actor, service, key));
+      const outer = outerOf(model, wish);
+      const stops = keys.findIndex((key) => model.isInLost(outer, service, key));
       // A caller of several keys requests them in their order.
       const isInLost = stops !== -1 && !keys.slice(0, stops).some((key) => isHeldElsewhere(model, wish, key));
       const caller = new AbortController();
-      const options = { waitMs, leaseMs, signal: caller.signal, ...(style === 'section' && { onLost }) };
+      const options = {
+        ...{ waitMs, leaseMs, signal: caller.signal, inside: outer?.opened.lease },
+        ...(style === 'section' && { onLost }),
+      };
       const result = watched(
         inContext(model, actor, () => take(world.services[service]!, style, wanted, options)),
       );
@@ -99,6 +111,7 @@ const requests = (wish: Wish): ServiceCommand =>
       const throwsWhenLost = style === 'section' && onLost === 'throw';
       model.pending.push({
         actor,
+        outer,
         service,
         keys,
         deadline,
@@ -113,17 +126,17 @@ const requests = (wish: Wish): ServiceCommand =>
     (model) => canTake(model, wish),
   );
 
-/** What the caller holds already, with reentrant: false. */
+/** What a section around the caller holds, without saying that the call is a part of it. */
 const requestsAgain = (actor: number, service: number, at: number): ServiceCommand =>
   command(
-    `${actor} wants ${at} of service ${service} again, not reentrant`,
+    `${actor} wants ${at} of service ${service} again, as an ordinary caller`,
     async (model, world) => {
-      const again = inContext(model, actor, () =>
-        world.services[service]!.acquire(model.keys[at]!, { reentrant: false }),
-      );
-      await expect(again).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+      const again = (waitMs: number): Promise<Lease> =>
+        inContext(model, actor, () => world.services[service]!.acquire(model.keys[at]!, { waitMs }));
+      await expect(again(Infinity)).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+      await expect(again(0)).rejects.toMatchObject({ code: 'LOCK_TAKEN', heldAround: true });
     },
-    (model) => !model.pendingOf(actor) && model.enclosing(actor, service, model.keys[at]!) !== undefined,
+    (model) => !model.pendingOf(actor) && model.isHeldAround(actor, service, model.keys[at]!),
   );
 
 /** A section inside a lease that was taken by hand. */
@@ -131,15 +144,15 @@ const runs = (actor: number): ServiceCommand =>
   command(
     `${actor} runs a section in its lease`,
     async (model) => {
-      const { opened, service, parts, isReleased } = innermost(model, actor)!;
+      const { opened, service, parts, outer, isReleased } = innermost(model, actor)!;
       const running = inContext(model, actor, () => runIn(opened.lease));
       if (parts.some(({ hold }) => hold.isLost)) {
         return expect(running).rejects.toMatchObject({ code: 'LOCK_LOST' });
       }
       if (isReleased) return expect(running).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
       const inside = parts.map(({ hold }) => ({ hold, isOwn: false }));
-      const entry = { opened: await running, service, parts: inside, isLease: false, throwsWhenLost: false };
-      model.stacks[actor]!.push(entry);
+      const section = { opened: await running, service, parts: inside, outer };
+      model.stacks[actor]!.push({ ...section, isLease: false, throwsWhenLost: false });
     },
     (model) => {
       const entry = innermost(model, actor);
@@ -287,6 +300,7 @@ const wish = (isVirtual: boolean): fc.Arbitrary<Wish> =>
     waitMs: isVirtual ? fc.constantFrom(0, 15_000, 45_000, Infinity) : fc.constantFrom(0, 60_000, Infinity),
     leaseMs: fc.constantFrom(undefined, undefined, ...(isVirtual ? [20_000, 50_000] : [120_000])),
     onLost: fc.constantFrom<'event' | 'throw'>('event', 'throw'),
+    isProven: fc.constantFrom(true, true, true, false),
   });
 
 export const sequences = (isVirtual: boolean, maxCommands: number) =>

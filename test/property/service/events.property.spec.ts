@@ -87,8 +87,8 @@ const perform = async (one: Plan, services: readonly LockService[], step: Step):
       case 'section':
         return locks.withLock(keys, { ...options, ...kind, awaitRelease }, section);
       case 'nested':
-        return locks.withLock(keys, { ...options, ...kind, awaitRelease }, () =>
-          locks.withLock(keys, { ...options, ...kind }, section),
+        return locks.withLock(keys, { ...options, ...kind, awaitRelease }, (inside) =>
+          locks.withLock(keys, { ...options, ...kind, inside }, section),
         );
       case 'permit':
         return locks.permits('permit', { permits: 2 }).withPermit(options, section);

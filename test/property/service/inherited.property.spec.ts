@@ -79,10 +79,10 @@ const play = async (
     for (let i = 0; i < count; i += 1) await step();
   };
 
-  const perform = async (one: Plan, depth: number): Promise<void> => {
+  const perform = async (one: Plan, outer?: Lease): Promise<void> => {
     const { mode, leaseMs, holdAtLeastMs, extendsBy } = one;
     await steps(one.startsAfterSteps);
-    const options = { waitMs: 10_000, ...(mode && { mode }), leaseMs, holdAtLeastMs };
+    const options = { waitMs: 10_000, ...(mode && { mode }), leaseMs, holdAtLeastMs, inside: outer };
     await locks.withLock('k', options, async (lease) => {
       const keptUntil = runtime.now() + holdAtLeastMs;
       const mine: Open = { lease, keptUntil, requestedUntil: keptUntil };
@@ -99,8 +99,8 @@ const play = async (
             .finally(() => (mine.requestedUntil = Math.max(keptUntil, runtime.now() + extendsBy)));
           if (one.awaitsExtension) await extended;
         }
-        if (one.downgrades && mode === 'write' && depth === 0) await lease.downgrade();
-        for (const inner of one.inner) await perform(inner, depth + 1);
+        if (one.downgrades && mode === 'write' && !outer) await lease.downgrade();
+        for (const inner of one.inner) await perform(inner, lease);
         await steps(one.worksForSteps);
       } finally {
         // A minimum concerns the key: it is kept until then, however early the call ends.
@@ -112,7 +112,7 @@ const play = async (
 
   let running = plans.length;
   const work = plans.map((one) =>
-    perform(one, 0)
+    perform(one)
       // Other tests check the errors of callers.
       .catch((error: unknown) => {
         if (!(error instanceof LockError)) throw error;

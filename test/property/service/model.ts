@@ -36,6 +36,8 @@ export interface Entry {
   parts: readonly { readonly hold: Hold; readonly isOwn: boolean }[];
   /** Its lease was given back by hand, though the section goes on. */
   isReleased?: boolean;
+  /** The section that its call was proven inside of. */
+  readonly outer: Entry | undefined;
   /** Whether it was taken, and does not only run inside of another lease. */
   readonly isLease: boolean;
   readonly throwsWhenLost: boolean;
@@ -50,6 +52,8 @@ export interface Ended {
 /** A caller that has asked and was not answered yet. */
 export interface Pending {
   readonly actor: number;
+  /** The section that the call is proven inside of; undefined for an ordinary caller. */
+  readonly outer: Entry | undefined;
   readonly service: number;
   /** In the order in which they are taken. */
   readonly keys: readonly string[];
@@ -91,11 +95,25 @@ export class Model {
     return this.holds.filter((hold) => hold.service === service && !hold.isLost);
   }
 
-  /** The innermost section around what the actor does next that has the key, or has lost it. */
-  enclosing(actor: number, service: number, key: string): Entry | undefined {
-    return this.stacks[actor]!.findLast(
+  /** The innermost section of the actor. */
+  section(actor: number): Entry | undefined {
+    return this.stacks[actor]!.findLast(({ opened }) => opened.inside);
+  }
+
+  /** The innermost of these sections, of which each is proven inside of the next, that has the key, or has lost it. */
+  enclosing(innermost: Entry | undefined, service: number, key: string): Entry | undefined {
+    for (let entry = innermost; entry; entry = entry.outer)
+      if (entry.service === service && entry.parts.some(({ hold }) => hold.key === key)) return entry;
+    return undefined;
+  }
+
+  /** Whether a section around what the actor does next has the key, as far as its service knows. */
+  isHeldAround(actor: number, service: number, key: string): boolean {
+    return this.stacks[actor]!.some(
       (entry) =>
-        entry.opened.inside && entry.service === service && entry.parts.some(({ hold }) => hold.key === key),
+        entry.opened.inside &&
+        entry.service === service &&
+        entry.parts.some(({ hold }) => hold.key === key && !hold.isLost),
     );
   }
 
@@ -131,9 +149,9 @@ export class Model {
     }
   }
 
-  /** Whether the actor is inside a section that has lost the key. */
-  isInLost(actor: number, service: number, key: string): boolean {
-    const parts = this.enclosing(actor, service, key)?.parts ?? [];
+  /** Whether a call that is proven inside of a section would enter one that has lost the key. */
+  isInLost(outer: Entry | undefined, service: number, key: string): boolean {
+    const parts = this.enclosing(outer, service, key)?.parts ?? [];
     return parts.some(({ hold }) => hold.key === key && hold.isLost);
   }
 
@@ -192,16 +210,16 @@ export class Model {
   }
 
   private admit(pending: Pending, opened: Opened): void {
-    const { actor, service, keys, throwsWhenLost } = pending;
+    const { actor, outer, service, keys, throwsWhenLost } = pending;
     this.expectInOrder(pending);
     const parts = keys.map((key) => {
       const token = opened.lease.tokenFor(key);
-      const around = this.enclosing(actor, service, key)?.parts.find(({ hold }) => hold.token === token);
+      const around = this.enclosing(outer, service, key)?.parts.find(({ hold }) => hold.token === token);
       return around
         ? { hold: around.hold, isOwn: false }
         : { hold: this.grant(pending, key, opened), isOwn: true };
     });
-    this.stacks[actor]!.push({ opened, service, parts, isLease: true, throwsWhenLost });
+    this.stacks[actor]!.push({ opened, service, parts, outer, isLease: true, throwsWhenLost });
   }
 
   private grant({ service, leaseMs }: Pending, key: string, { lease }: Opened): Hold {
@@ -221,8 +239,8 @@ export class Model {
 
   /** Callers of one service that want the same one key get it in the order in which they asked. */
   private expectInOrder(pending: Pending): void {
-    const { actor, service, keys } = pending;
-    if (keys.length > 1 || this.enclosing(actor, service, keys[0]!)) return;
+    const { outer, service, keys } = pending;
+    if (keys.length > 1 || this.enclosing(outer, service, keys[0]!)) return;
     const before = this.pending.slice(0, this.pending.indexOf(pending));
     const passedOver = before.filter(
       (other) => other.service === service && other.keys.length === 1 && other.keys[0] === keys[0],

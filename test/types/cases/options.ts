@@ -16,7 +16,6 @@ export class Accepted {
     holdAtLeastMs: 5,
     onLost: 'throw',
     awaitRelease: false,
-    reentrant: false,
     service: 'billing',
     signal: AbortSignal.timeout(5),
   })

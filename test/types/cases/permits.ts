@@ -60,8 +60,8 @@ export class Refused {
   async text(): Promise<void> {}
 
   // @ts-expect-error No overload matches this call
-  @Limited('crm', { permits: 3, reentrant: false })
-  async reentrant(): Promise<void> {}
+  @Limited('crm', { permits: 3, inside: [] })
+  async inside(): Promise<void> {}
 
   // @ts-expect-error No overload matches this call
   @Limited('crm', { permits: 3, mode: 'fair' })
@@ -129,8 +129,8 @@ export const service = async (): Promise<void> => {
   await locks.permits(['a', 'b'], { permits: 3 }).withPermit(() => 1);
   // @ts-expect-error Argument of type 'string[]' is not assignable
   await locks.permits(['a', 'b'], { permits: 3 }).acquire();
-  // @ts-expect-error Type 'false' is not assignable to type 'undefined'
-  await locks.permits('crm', { permits: 3 }).withPermit({ reentrant: false }, () => 1);
+  // @ts-expect-error is not assignable to type 'undefined'
+  await locks.permits('crm', { permits: 3 }).withPermit({ inside: [] }, () => 1);
   // @ts-expect-error Type 'string' is not assignable to type 'undefined'
   await locks.permits('crm', { permits: 3 }).acquire({ onLost: 'throw' });
   // @ts-expect-error Type 'false' is not assignable to type 'undefined'

@@ -27,11 +27,11 @@ const nested = async (): Promise<[outer: Lease, inner: Lease]> => {
   return [outer, await inside(outer)];
 };
 
-/** A lease that is taken inside of another one. The section around it goes on until it is released. */
-const inside = (outer: Lease): Promise<Lease> =>
-  new Promise((resolve, reject) => {
-    outer.run(async () => resolve(await core.manager.acquire(['k'], core.call()))).catch(reject);
-  });
+const callInside = (outer: Lease, options: Partial<LockCall> = {}): LockCall =>
+  core.call({ ...options, inside: [outer] });
+
+/** A lease that is taken inside of another one. */
+const inside = (outer: Lease): Promise<Lease> => core.manager.acquire(['k'], callInside(outer));
 
 beforeEach(() => {
   core = coreUnderTest();
@@ -62,7 +62,7 @@ describe('a nested lease', () => {
   it('is over when its section is, while the outer one goes on', async () => {
     const outer = await acquired();
     await outer.run(async () => {
-      const inner = await core.manager.withLock(['k'], core.call(), (own) => own);
+      const inner = await core.manager.withLock(['k'], callInside(outer), (own) => own);
       expect([inner.remainingMs(), inner.lost]).toEqual([0, false]);
       expect(findLease('k')).toBe(outer);
     });
@@ -91,26 +91,20 @@ describe('a nested lease', () => {
 
   it('that is inside a nested one that ends is over as well, so that a sibling does not work beside it', async () => {
     const outer = await acquired();
-    await outer.run(async () => {
-      const middle = await core.manager.acquire(['k'], core.call());
-      const inner = await inside(middle);
-      await middle.release();
-      expect([inner.lost, inner.remainingMs()]).toEqual([true, 0]);
-      expect(await core.manager.withLock(['k'], core.call(), () => 'in')).toBe('in');
-      await inner.release();
-    });
+    const middle = await inside(outer);
+    const inner = await inside(middle);
+    await middle.release();
+    expect([inner.lost, inner.remainingMs()]).toEqual([true, 0]);
+    expect(await core.manager.withLock(['k'], callInside(outer), () => 'in')).toBe('in');
+    await inner.release();
   });
 });
 
 describe('a lease whose time is over', () => {
   it('admits no nested call, although the loss is not yet noticed', async () => {
     const lease = await acquired({ leaseMs: 1_000 }, 1_000);
-    const outcome = watched(
-      lease.run(() => {
-        core.runtime.jump(1_000);
-        return core.manager.withLock(['k'], core.call(), () => 'ran');
-      }),
-    );
+    core.runtime.jump(1_000);
+    const outcome = watched(core.manager.withLock(['k'], callInside(lease), () => 'ran'));
     await settled();
     expect(outcome.error).toBeInstanceOf(LockLostError);
     expect([lease.lost, core.store.unanswered.length]).toEqual([true, 0]);
@@ -118,15 +112,13 @@ describe('a lease whose time is over', () => {
 
   it('lets the one in who waited inside it no more than those who come', async () => {
     const lease = await acquired({ leaseMs: 1_000 }, 1_000);
-    await lease.run(async () => {
-      const first = await core.manager.acquire(['k'], core.call());
-      const second = watched(core.manager.withLock(['k'], core.call(), () => 'ran'));
-      await settled();
-      core.runtime.jump(1_000);
-      await first.release();
-      await settled();
-      expect(second.error).toBeInstanceOf(LockLostError);
-    });
+    const first = await inside(lease);
+    const second = watched(core.manager.withLock(['k'], callInside(lease), () => 'ran'));
+    await settled();
+    core.runtime.jump(1_000);
+    await first.release();
+    await settled();
+    expect(second.error).toBeInstanceOf(LockLostError);
   });
 
   it('begins no section: the time may be over before it comes to that', async () => {
@@ -329,9 +321,8 @@ describe('the end of a lease', () => {
 describe('a call that was called off before it came', () => {
   it('does not go into the lock around it either', async () => {
     const lease = await acquired();
-    const outcome = watched(
-      lease.run(() => core.manager.withLock(['k'], core.call({ signal: AbortSignal.abort() }), () => 'ran')),
-    );
+    const aborted = callInside(lease, { signal: AbortSignal.abort() });
+    const outcome = watched(core.manager.withLock(['k'], aborted, () => 'ran'));
     await settled();
     expect(outcome.error).toMatchObject({ code: 'LOCK_ABORTED' });
   });
@@ -360,7 +351,7 @@ describe('inside a lease that was released by hand', () => {
       await core.store.next('release').reply(released());
       await releasing;
       expect([findLease(), findLease('k')]).toEqual([undefined, undefined]);
-      const again = watched(core.manager.acquire(['k'], core.call()));
+      const again = watched(inside(lease));
       await core.store.next('acquire').reply(granted(8));
       expect(again.value!.fencingToken).toBe(8);
       void again.value!.release();
@@ -369,29 +360,16 @@ describe('inside a lease that was released by hand', () => {
   });
 });
 
-describe('a nested section that runs in the lease around it', () => {
-  it('does not wait for itself', async () => {
-    const outer = await acquired();
-    const innermost = outer.run(() =>
-      core.manager.withLock(['k'], core.call(), () =>
-        outer.run(() => core.manager.withLock(['k'], core.call({ waitMs: Infinity }), () => 'in')),
-      ),
-    );
-    expect(await innermost).toBe('in');
-    expect([core.manager.usage.leases, core.store.unanswered.length]).toEqual([1, 0]);
-  });
-});
-
 describe('a minimum time inside a fixed lease', () => {
   it('is refused when the lease ends before it', async () => {
     const lease = await acquired({ leaseMs: 1_000 }, 1_000);
-    await lease.run(async () => {
-      await core.runtime.pass(400);
-      const tooLong = watched(core.manager.withLock(['k'], core.call({ holdAtLeastMs: 601 }), () => 'ran'));
-      await settled();
-      expect(tooLong.error).toMatchObject({ message: expect.stringContaining('is 601') as string });
-      expect(await core.manager.withLock(['k'], core.call({ holdAtLeastMs: 600 }), () => 'ran')).toBe('ran');
-    });
+    const nested = (holdAtLeastMs: number): Promise<string> =>
+      core.manager.withLock(['k'], callInside(lease, { holdAtLeastMs }), () => 'ran');
+    await core.runtime.pass(400);
+    const tooLong = watched(nested(601));
+    await settled();
+    expect(tooLong.error).toMatchObject({ message: expect.stringContaining('is 601') as string });
+    expect(await nested(600)).toBe('ran');
     void lease.release();
     expect(core.store.next('release').keepForMs).toBe(600);
   });

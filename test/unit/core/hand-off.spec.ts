@@ -439,10 +439,8 @@ describe('after a turn', () => {
     const [lease, [second]] = await crowd(1);
     await lease.release();
     await settled();
-    const tokens = await second!.value!.run(() =>
-      core.manager.withLock(['k'], core.call(), (inner) => inner.fencingToken),
-    );
-    expect(tokens).toBe(101);
+    const nested = core.call({ inside: [second!.value!] });
+    expect(await core.manager.withLock(['k'], nested, (inner) => inner.fencingToken)).toBe(101);
     await expect(lease.run(() => 1)).rejects.toThrow('after the release');
   });
 

@@ -194,8 +194,8 @@ describe('the label of a call', () => {
     expect(await errorOf(locks.acquire('k', { label: 'aborted', signal: gone }))).toMatchObject({
       ...{ code: 'LOCK_ABORTED', label: 'aborted' },
     });
-    const nested = locks.withLock('n', { label: 'outer' }, () =>
-      locks.withLock('n', { reentrant: false, label: 'inner' }, () => undefined),
+    const nested = locks.withLock('n', { label: 'outer' }, (outer) =>
+      locks.withLock('n', { inside: outer, mode: 'write', label: 'inner' }, () => undefined),
     );
     expect(await errorOf(nested)).toMatchObject({ code: 'LOCK_NOT_REENTRANT', label: 'inner' });
     await locks.forceUnlock('k');
@@ -204,8 +204,8 @@ describe('the label of a call', () => {
 
   it('of a nested call is its own in errors, while held() shows that of the holder', async () => {
     const open = deferred();
-    await locks.withLock('k', { label: 'outer' }, () =>
-      locks.withLock('k', { label: 'inner' }, async (lease) => {
+    await locks.withLock('k', { label: 'outer' }, (outer) =>
+      locks.withLock('k', { inside: outer, label: 'inner' }, async (lease) => {
         expect(labelNow()).toBe('outer');
         await locks.forceUnlock('k');
         expect(lease.loss?.label).toBe('inner');

@@ -12,7 +12,6 @@ describe('options of one call', () => {
     leaseMs: 8,
     onLost: 'throw',
     awaitRelease: false,
-    reentrant: false,
   });
   const defaults = defaultCall(SETTINGS);
   const callOf = (options: object, over = defaults): LockCall =>

@@ -95,8 +95,8 @@ describe('a hold with maxHoldMs', () => {
     const { manager } = newProcess();
     const inner: unknown[] = [];
     const nested = (outer: LockCall, own: LockCall) =>
-      manager.withLock(['k'], outer, () =>
-        manager.withLock(['k'], own, async (lease) => {
+      manager.withLock(['k'], outer, (around) =>
+        manager.withLock(['k'], { ...own, inside: [around] }, async (lease) => {
           lease.signal.onabort = () => void inner.push(lease.loss?.reason);
           return endless();
         }),

@@ -351,8 +351,8 @@ describe('a section whose caller does not wait for its release', () => {
   it('waits for nested calls that are in, before its release is sent; these send none of their own', async () => {
     const go = deferred();
     let nested = watched(Promise.resolve());
-    const work = section(() => {
-      nested = section(() => go.promise, behind);
+    const work = section((outer) => {
+      nested = section(() => go.promise, { ...behind, inside: [outer] });
     }, behind);
     await core.store.next('acquire').reply(granted());
     expect([work.state, core.store.unanswered]).toEqual(['pending', []]);
@@ -399,9 +399,8 @@ describe('holdAtLeastMs', () => {
 
     const lease = acquire();
     await core.store.next('acquire').reply(granted());
-    await lease.value!.run(() =>
-      core.manager.withLock(['k'], core.call({ holdAtLeastMs: 20_000 }), () => undefined),
-    );
+    const nested = core.call({ inside: [lease.value!], holdAtLeastMs: 20_000 });
+    await core.manager.withLock(['k'], nested, () => undefined);
     const release = watched(lease.value!.release());
     expect(core.store.next('release').keepForMs).toBe(20_000);
     await core.store.next('release').reply(released());

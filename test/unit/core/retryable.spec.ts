@@ -111,10 +111,10 @@ const NOT_TO_BE_TRIED_AGAIN: readonly Case[] = [
     },
   ],
   [
-    'the caller holds the key, and reentrant is false',
+    'the call is nested, and its kind cannot enter the outer lease',
     'LOCK_NOT_REENTRANT',
     async ({ acquire, lease }) => {
-      const caller = await (await lease()).run(() => acquire({ reentrant: false }));
+      const caller = acquire({ inside: [await lease()], kind: 'read' });
       await settled();
       return caller.error;
     },

@@ -72,7 +72,7 @@ describe('a holder that another client asks to release', () => {
     await ask('a');
     await lease.release();
     await holder.locks.withLock('b', async (outer) => {
-      await holder.locks.withLock('b', (inner) => {
+      await holder.locks.withLock('b', { inside: outer }, (inner) => {
         inner.onRevocationRequested((request) => void heard.push(request));
       });
       expect(outer.lost).toBe(false);

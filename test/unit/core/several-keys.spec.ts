@@ -116,6 +116,19 @@ describe('several keys', () => {
     expect(core.store.count('extend'), 'a fixed lease is not renewed').toBe(5);
   });
 
+  it('a nested one keeps the lease of its outer call, while the others get their own', async () => {
+    const outer = acquire(['a'], { leaseMs: 10_000 });
+    await grantNext(1, 10_000);
+    const caller = acquire(['a', 'b'], { inside: [outer.value!], leaseMs: 500 });
+    await settled();
+    expect(core.store.next('acquire').claim).toMatchObject({ finalKey: 'b', leaseMs: 30_000 });
+    await grantNext(2);
+    expect(core.store.next('acquire').claim).toMatchObject({ finalKey: 'b', leaseMs: 500 });
+    await grantNext(3, 500);
+    expect([caller.value!.remainingMs(), outer.value!.remainingMs()]).toEqual([500, 10_000]);
+    expect([caller.value!.tokenFor('a'), core.store.unanswered]).toEqual([1, []]);
+  });
+
   it('with a shorter lease in the end: waiters that know the longer one are notified', async () => {
     acquire(['a', 'b'], { leaseMs: 500 });
     await core.store.next('acquire').reply(granted());

@@ -123,9 +123,9 @@ describe('the tracing channels', () => {
       );
       stops.push(() => void start.unbindStore(storage));
     }
-    const inside = await locks.withLock('k', async () => {
+    const inside = await locks.withLock('k', async (outer) => {
       await settled();
-      const nested = await locks.withLock('k', () => storage.getStore());
+      const nested = await locks.withLock('k', { inside: outer }, () => storage.getStore());
       return [storage.getStore(), nested];
     });
     expect(inside).toEqual(['request > section', 'request > section > section']);
@@ -167,7 +167,7 @@ describe('the channels of holds', () => {
       listen(`nest-redis-lock:hold-${name}`, (message) => messages.push(message));
     }
     const events = holds();
-    await locks.withLock(['a', 'b'], () => locks.withLock('a', () => undefined));
+    await locks.withLock(['a', 'b'], (inside) => locks.withLock('a', { inside }, () => undefined));
     expect(events).toEqual([
       ...['began a exclusive withLock', 'began b exclusive withLock'],
       ...['ended a exclusive withLock ms', 'ended b exclusive withLock ms'],

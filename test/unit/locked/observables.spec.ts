@@ -99,7 +99,8 @@ class Feeds {
   @Locked('feed')
   nested(locks: LockService): Observable<string> {
     return new Observable((subscriber) => {
-      void locks.withLock('feed', () => subscriber.next('in')).then(() => subscriber.complete());
+      const inside = currentLease();
+      void locks.withLock('feed', { inside }, () => subscriber.next('in')).then(() => subscriber.complete());
     });
   }
 }
@@ -179,7 +180,7 @@ describe('a method that returns an Observable', () => {
     expect(instance.calls).toBe(0);
   });
 
-  it('runs inside its section: currentLease() and nested locks work', async () => {
+  it('runs inside its section: currentLease() works, and takes nested calls', async () => {
     const { instance, locks } = lockedInstance(Feeds);
     await expect(firstValueFrom(instance.keys())).resolves.toEqual(['feed']);
     await expect(lastValueFrom(instance.nested(locks))).resolves.toBe('in');

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { EMPTY, firstValueFrom, Observable, of, toArray } from 'rxjs';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockNotAcquiredError, Locked, type LockService } from 'nest-redis-lock';
+import { currentLease, LockNotAcquiredError, Locked, type LockService } from 'nest-redis-lock';
 import { collectUnhandledRejections } from '../../support/async.js';
 import { isIdle, lockedInstance } from './fixture.js';
 
@@ -83,9 +83,14 @@ class Orders {
     await locks.withLock('inner', () => undefined);
   }
 
-  @Locked('order:<<id>>', { onBusy: 'skip', reentrant: false })
-  async once(id: string): Promise<string | undefined> {
-    return this.once(id);
+  @Locked('order:<<id>>')
+  async whole(id: string): Promise<string | undefined> {
+    return currentLease().call(this, this.reads, id);
+  }
+
+  @Locked('order:<<id>>', { onBusy: 'skip', mode: 'read' })
+  async reads(id: string): Promise<string | undefined> {
+    return id;
   }
 }
 
@@ -158,9 +163,9 @@ describe('onBusy: skip', () => {
     await lease.release();
   });
 
-  it('does not hide that nesting is not allowed', async () => {
+  it('does not hide that the call cannot nest', async () => {
     const { instance } = start();
-    await expect(instance.once('1')).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+    await expect(instance.whole('1')).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
   });
 
   it('does not swallow a key that cannot be rendered', async () => {
