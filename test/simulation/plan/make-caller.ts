@@ -90,7 +90,7 @@ function makeLock(random: Random, settings: PlanSettings, all: readonly string[]
       style === 'withLock' && random.chance(misbehaves(settings) ? 0.2 : 0.1)
         ? random.whole(1, watchdogMs)
         : undefined,
-    reentrant: random.chance(0.05) ? false : undefined,
+    ordinary: random.chance(0.2) && depth > 0 ? true : undefined,
     onLost: random.chance(0.2) ? 'throw' : undefined,
     heedsLoss: random.chance(0.6),
     inside: makeInside(random, settings, keys, all, depth),

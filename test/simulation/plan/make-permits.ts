@@ -27,5 +27,5 @@ export const orPermit = (
 ): LockStep => {
   if (permits.length === 0 || !random.chance(chance)) return step;
   const { key, says } = random.pick(permits);
-  return { ...step, keys: [key], permits: random.pick(says), reentrant: undefined };
+  return { ...step, keys: [key], permits: random.pick(says), ordinary: undefined };
 };

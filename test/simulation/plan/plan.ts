@@ -84,7 +84,8 @@ export interface LockStep {
   readonly watchdogMs?: number;
   readonly abortAfterMs?: number;
   readonly holdAtLeastMs?: number;
-  readonly reentrant?: false;
+  /** Of a nested call: its caller does not say which section it is a part of. */
+  readonly ordinary?: true;
   readonly onLost?: 'throw';
   /** Of sections: their caller goes on before the release is answered. */
   readonly awaitRelease?: false;

@@ -15,6 +15,13 @@ class WorkError extends Error {}
 const outward = (watch: LeaseWatch | undefined, up: number): LeaseWatch | undefined =>
   watch?.around && up > 0 ? outward(watch.around, up - 1) : watch;
 
+/** The lease of the nearest lock around a call, which proves that it is nested: the lease of a permit proves nothing. */
+const proofOf = (watch: LeaseWatch | undefined): readonly Lease[] => {
+  for (let around = watch; around; around = around.around)
+    if (around.lease.parts.every(({ hold }) => hold.claim.kind !== 'permit')) return [around.lease];
+  return [];
+};
+
 /** The keys as the library is given them. */
 const wantedBy = ({ keys, modes }: LockStep): readonly KeyOfCall[] =>
   modes ? keys.map((key, i) => ({ key, mode: modes[i]! })) : keys;
@@ -124,7 +131,7 @@ export class Caller {
     const leaseMs = this.longestLeaseMs(step);
     const requested = { keys, waitMs, style, holdAtLeastMs, leaseMs, permits, mode, modes: modesOf(step) };
     process.record({ type: 'call', call, ...requested });
-    const options = this.optionsOf(step, call);
+    const options = this.optionsOf(step, call, inside);
     let watch: LeaseWatch | undefined;
     const section = async (lease: Lease): Promise<void> => {
       watch = new LeaseWatch(`L${call}`, lease, process, inside, this.host.leases);
@@ -222,10 +229,9 @@ export class Caller {
     );
   }
 
-  private optionsOf(step: LockStep, call: string): LockCall {
+  private optionsOf(step: LockStep, call: string, inside: LeaseWatch | undefined): LockCall {
     const { process, manager, around } = this.host;
-    const { waitMs, leaseMs, watchdogMs, abortAfterMs, holdAtLeastMs, reentrant, onLost, awaitRelease } =
-      step;
+    const { waitMs, leaseMs, watchdogMs, abortAfterMs, holdAtLeastMs, onLost, awaitRelease } = step;
     let signal: AbortSignal | undefined;
     if (abortAfterMs !== undefined) {
       const controller = new AbortController();
@@ -245,7 +251,7 @@ export class Caller {
       waitMs: waitMs ?? Infinity,
       leaseMs,
       signal,
-      reentrant: reentrant ?? true,
+      inside: step.ordinary || step.permits !== undefined ? [] : proofOf(inside),
       onLost: onLost ?? 'event',
       awaitRelease: awaitRelease ?? true,
       holdAtLeastMs: holdAtLeastMs ?? 0,

@@ -1,3 +1,4 @@
+import type { LeasePart } from '../../../lib/core/lease/lease-part.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { EventOf } from '../../checker/history.js';
 import type { SimProcess } from '../engine/sim-process.js';
@@ -23,12 +24,12 @@ export class LeaseWatch {
 
   /** The caller has it; with `inSection`, because a section begins in it. */
   begin(call: string, inSection = false): void {
-    const parts = this.lease.parts.map(({ key, hold, entry }) => ({
+    const parts = this.lease.parts.map(({ key, hold, outer }) => ({
       key,
       token: hold.token ?? 0,
       // By its name where it has no token.
       ...((hold.claim.kind === 'permit' || hold.claim.kind === 'read') && { owner: hold.claim.owner }),
-      sharedWith: entry && this.owner(hold)?.id,
+      sharedWith: outer && this.watchOf(outer)?.id,
     }));
     this.process.record({ type: 'granted', call, lease: this.id, parts });
     const announce = (): void => this.process.record({ type: 'announced', lease: this.id });
@@ -87,10 +88,10 @@ export class LeaseWatch {
     });
   }
 
-  /** The nearest enclosing lease that has the same hold. */
-  private owner(hold: unknown): LeaseWatch | undefined {
+  /** The enclosing lease that a part belongs to. */
+  private watchOf(part: LeasePart): LeaseWatch | undefined {
     for (let watch = this.around; watch; watch = watch.around) {
-      if (watch.lease.parts.some((part) => part.hold === hold)) return watch;
+      if (watch.lease.parts.includes(part)) return watch;
     }
     return undefined;
   }

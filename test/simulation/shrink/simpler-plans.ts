@@ -17,7 +17,7 @@ const OPTIONS = [
   'watchdogMs',
   'abortAfterMs',
   'holdAtLeastMs',
-  'reentrant',
+  'ordinary',
   'onLost',
   'awaitRelease',
   'modes',
