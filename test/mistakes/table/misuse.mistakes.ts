@@ -17,7 +17,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     name: 'nested callers let in after a release by hand',
     edits: [
       { in: 'LeasePart.end', find: 'this.siblings?.close();', replace: '' },
-      { in: 'NestedEntry.enter', find: "if (this.part.state !== 'held')", replace: 'if (false)' },
+      { in: 'enterPart', find: "if (outer.state !== 'held')", replace: 'if (false)' },
     ],
     simulation: { rules: ['entry'] },
     laboratory: {
@@ -42,8 +42,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   {
     name: 'a nested call let into a lease whose time is over',
     edits: [
-      { in: 'Acquisition.takeInto', find: 'this.core.keeper.checkExpiry(outer.hold);', replace: '' },
-      { in: 'NestedEntry.enter', find: 'host.keeper.checkExpiry(hold);', replace: '' },
+      { in: 'Acquisition.checkEntry', find: 'keeper.checkExpiry(hold);', replace: '' },
+      { in: 'enterPart', find: 'host.keeper.checkExpiry(outer.hold);', replace: '' },
       { in: 'LockManager.runUnder', find: "lease.mustBeHeld('run');", replace: '' },
     ],
     simulation: { rules: ['entry'] },
@@ -85,8 +85,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'LeasePart.end',
-        find: 'if (!this.entry || this.left) return how;',
-        replace: 'if (!this.entry) return how;',
+        find: 'if (!this.outer || this.left) return how;',
+        replace: 'if (!this.outer) return how;',
       },
       {
         in: 'LockManager.release',
