@@ -73,7 +73,8 @@ export class NodeLocks {
       try {
         const children = await session.with({ within, until }, async (current) => {
           places.ask(place, current);
-          const terms = { within: current, until };
+          // Otherwise, of many claims of new keys, none would come to its end.
+          const terms = { within: current, until, isUrgent: tries > 1 };
           // The server executes both in this order, so the list has the new node.
           const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), terms);
           const listing = session.request(getChildren(path), terms);

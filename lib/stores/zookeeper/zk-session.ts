@@ -50,7 +50,7 @@ export interface RequestTerms {
   readonly within?: Session | undefined;
   /** When it is sent at the latest, on the runtime's clock. Default: after the time-out of requests. */
   readonly until?: number | undefined;
-  /** Whether it goes before those that are not urgent: it is about a hold. Default: false. */
+  /** Whether it goes before those that are not urgent: it is about a hold, or goes on with a claim. Default: false. */
   readonly isUrgent?: boolean | undefined;
 }
 

@@ -138,6 +138,8 @@ describe('the codec of ZooKeeper', () => {
   });
 });
 
+const ANY_TIME = { until: Infinity, replyMs: Infinity };
+
 describe('a connection to a hostile server', () => {
   it('settles each request, with a reply or a failure, and ends at the first bytes that make no sense', async () => {
     const property = fc.asyncProperty(
@@ -145,7 +147,7 @@ describe('a connection to a hostile server', () => {
       async (chunks) => {
         const socket = new FakeSocket();
         const connection = await connectionTo(socket);
-        const pending = REQUESTS.map((request) => connection.send(request, Infinity));
+        const pending = REQUESTS.map((request) => connection.send(request, ANY_TIME));
         for (const chunk of chunks) socket.emit('data', Buffer.from(chunk));
         // A server may also close in the middle of a frame.
         socket.destroy();
@@ -153,7 +155,7 @@ describe('a connection to a hostile server', () => {
           if (end.status === 'rejected') expect(end.reason).toBeInstanceOf(ZkFailure);
         }
         expect(connection.isOver).toBe(true);
-        await expect(connection.send(REQUESTS[0]!, Infinity)).rejects.toMatchObject({
+        await expect(connection.send(REQUESTS[0]!, ANY_TIME)).rejects.toMatchObject({
           outcome: 'not-executed',
         });
       },
@@ -167,7 +169,7 @@ describe('a connection to a hostile server', () => {
   ])('ends with %s: the outcome is unknown', async (_, xid, rest) => {
     const socket = new FakeSocket();
     const connection = await connectionTo(socket);
-    const reply = connection.send(getChildren('/a'), Infinity);
+    const reply = connection.send(getChildren('/a'), ANY_TIME);
     const body = new JuteWriter().int(xid).long(1n).int(0).frame().subarray(4);
     const length = new JuteWriter()
       .int(body.length + rest.length)
@@ -182,8 +184,8 @@ describe('a connection to a hostile server', () => {
     const socket = new FakeSocket();
     const connection = await connectionTo(socket);
     const [late, long] = [
-      connection.send(getChildren('/a'), performance.now() + 20),
-      connection.send(getChildren('/b'), performance.now() + 60_000),
+      connection.send(getChildren('/a'), { ...ANY_TIME, replyMs: 20 }),
+      connection.send(getChildren('/b'), { ...ANY_TIME, replyMs: 60_000 }),
     ];
     await expect(late).rejects.toMatchObject({ outcome: 'unknown' });
     await expect(long).rejects.toMatchObject({ outcome: 'unknown' });
