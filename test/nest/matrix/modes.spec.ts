@@ -41,7 +41,8 @@ class Stock {
 
   @Locked('stock', { mode: 'read', waitMs: Infinity })
   async readThenWrite(): Promise<string> {
-    return this.locks.withLock('stock', { mode: 'write', waitMs: Infinity }, () => 'wrote');
+    const inside = currentLease();
+    return this.locks.withLock('stock', { mode: 'write', waitMs: Infinity, inside }, () => 'wrote');
   }
 
   @Locked([{ key: 'sku:<<sku>>', mode: 'write' }, { key: 'stock', mode: 'read' }, 'log'])
