@@ -58,6 +58,11 @@ export class CoreContext {
   /** Name of this service in the store: what the names of its owners begin with. */
   readonly instanceId: string;
   private readonly stopListeners = new Set<() => void>();
+  /** Abort when unsent acquires are withdrawn: first the acquires of new work, then all. */
+  private readonly stopping = new AbortController();
+  private readonly closing = new AbortController();
+  private readonly whenStopping = [this.stopping.signal];
+  private readonly whenClosing = [this.closing.signal];
   private ownerCount = 0;
   /** How the store keeps each kind. */
   readonly traits: Traits;
@@ -213,6 +218,12 @@ export class CoreContext {
     return this.queues[kind].forCaller(finalKey, key);
   }
 
+  /** Returns the signals that withdraw an unsent acquire of a caller. */
+  withdrawnBy({ nested, signal }: TimedWait): readonly AbortSignal[] {
+    const stops = nested ? this.whenClosing : this.whenStopping;
+    return signal ? [...stops, signal] : stops;
+  }
+
   /** Returns the local queues of a key, of all kinds. */
   private queuesAt(finalKey: string): readonly LocalQueue[] {
     return Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
@@ -244,6 +255,8 @@ export class CoreContext {
   wakeOthers: () => void = () => undefined;
 
   refuseWaiters(): void {
+    this.stopping.abort();
+    if (this.phase === 'closed') this.closing.abort();
     for (const ofKind of Object.values(this.queues)) {
       for (const queue of ofKind.all()) queue.shutDown(this.refusal);
     }

@@ -47,7 +47,7 @@ export class StoreHealth {
 
   failed(cause: unknown): void {
     if (this.stopped) return;
-    if (cause instanceof StoreFailure && (cause.transient || cause.keyOnly)) return;
+    if (cause instanceof StoreFailure && (cause.transient || cause.keyOnly || cause.overloaded)) return;
     const now = this.runtime.now();
     this.failedAt = now;
     if (this.downSince !== undefined) return;

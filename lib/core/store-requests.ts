@@ -72,6 +72,11 @@ export class StoreRequests {
     return this.kind(claim.kind).acquire(claim);
   }
 
+  /** See `KindStore.unsent`. */
+  unsent(claim: Claim): StoreFailure | undefined {
+    return this.kind(claim.kind).unsent?.(claim);
+  }
+
   /** Releases a hold. Never throws synchronously: a store that does so has failed. */
   release(claim: Claim, how?: ReleaseOptions): Promise<ReleaseReply> {
     try {

@@ -1,10 +1,14 @@
 import type { CoreContext } from '../core-context.js';
 import type { Claim } from '../seam/claim.js';
 import { MAX_LEASES } from './hand-off-batch.js';
+import { deadlineOf, type TimedWait } from './wait.js';
 import type { WantedHold } from './wanted-hold.js';
 
+/** An acquire may be sent for so long, in ms, also when its caller waits for less: a short moment is no overload. */
+const MIN_UNSENT_MS = 200;
+
 /** Returns a claim of a new owner. */
-export const claimFor = (core: CoreContext, wanted: WantedHold): Claim => {
+export const claimFor = (core: CoreContext, wanted: WantedHold, wait: TimedWait): Claim => {
   const { finalKey, call } = wanted;
   const { kind } = call;
   const { fenced, handedOff } = core.traits[kind];
@@ -13,11 +17,14 @@ export const claimFor = (core: CoreContext, wanted: WantedHold): Claim => {
   const { fencing } = core.settings;
   const tokens = fenced && fencing !== false ? 1 : 0;
   const waits = call.waitMs > 0;
-  if (kind === 'permit') return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits };
+  const until = waits ? Math.max(deadlineOf(wait), core.runtime.now() + MIN_UNSENT_MS) : undefined;
+  const withdrawnBy = core.withdrawnBy(wait);
+  if (kind === 'permit')
+    return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits, until, withdrawnBy };
   const mayPassOn = handedOff && wanted.watchdogMs !== undefined;
   const entryTerms = waits
     ? core.entries.termsFor(call.watchdogMs, mayPassOn ? tokens * MAX_LEASES : tokens)
     : undefined;
   const perKeyCounter = fencing === 'redisson';
-  return { kind, finalKey, owner, leaseMs, tokens, waits, entryTerms, perKeyCounter };
+  return { kind, finalKey, owner, leaseMs, tokens, waits, entryTerms, perKeyCounter, until, withdrawnBy };
 };

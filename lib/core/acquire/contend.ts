@@ -60,7 +60,7 @@ class Contention {
   /** The outcome of a request was unknown, and is being undone. */
   private isUndone = false;
   /** What the store last said about the blocking hold. */
-  private blocking: Blocking = {};
+  private blocking: Blocking | undefined;
 
   constructor(
     private readonly core: CoreContext,
@@ -72,7 +72,7 @@ class Contention {
     private readonly isContender: boolean,
   ) {
     this.traits = core.traits[wanted.call.kind];
-    this.claim = this.entry?.claim ?? claimFor(core, wanted);
+    this.claim = this.entry?.claim ?? claimFor(core, wanted, wait);
   }
 
   // One function, since each further promise costs as much as all the rest of a lock that is free.
@@ -91,7 +91,7 @@ class Contention {
           this.sentAt = core.runtime.now();
           this.number = ++queue.attempts;
           let reply: Reply;
-          if (isContender) queue.requestSent();
+          if (isContender) queue.requestSent(() => core.requests.unsent(this.claim));
           try {
             reply = await this.request();
             this.replied(reply);
@@ -182,7 +182,7 @@ class Contention {
     this.confirming = false;
     // What it listens to is its own.
     if (this.traits.eachQueued) this.queue.wakeUp.close();
-    this.claim = claimFor(this.core, this.wanted);
+    this.claim = claimFor(this.core, this.wanted, this.wait);
   }
 
   /** The entry has become a hold, or is gone. A hold that is not certain enough is asked for first. */
@@ -203,7 +203,7 @@ class Contention {
     if (isCertain) return this.accept(outcome, outcome.since ?? entry.queuedAt, false);
     // The owner that the store gave the hold to has it given again, for its own time: or has nothing.
     const { owner } = entry.claim;
-    this.claim = { ...claimFor(core, wanted), owner, waits: false, reacquires: true };
+    this.claim = { ...claimFor(core, wanted, wait), owner, waits: false, reacquires: true };
     this.confirming = true;
     return undefined;
   }
@@ -261,6 +261,8 @@ class Contention {
     }
     if (failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
     if (this.isContender && !failure.claimOnly) queue.failed(failure, 'acquiring');
+    // In an overload the store works, and its last reply was "taken".
+    if (failure.overloaded && isLate && this.blocking) throw core.reasonToStop(wait) ?? this.takenError();
     throw core.reasonToStop(wait) ?? storeError(core.shown(wait.key), failure, 'acquiring', this.waitedMs());
   }
 

@@ -46,8 +46,8 @@ export class LocalQueue implements HoldEndListener {
   private holds = 0;
   /** Number of releases in progress, of a process that had to wait. */
   private releases = 0;
-  /** Whether a request for this key is in progress: then it is unknown whether the store works. */
-  private unreplied = false;
+  /** Set while the contender's request is in progress: then it is unknown whether the store works. See `KindStore.unsent`. */
+  private unreplied: (() => StoreFailure | undefined) | undefined;
   // Created on first use: most keys have one caller at a time, which needs neither.
   /** Where the contender stands in the store's wait queue; a contender that gives up leaves that to the next one. */
   ownEntry: OwnEntry | undefined;
@@ -167,11 +167,14 @@ export class LocalQueue implements HoldEndListener {
         };
       },
       onTime: ({ reject }) => {
-        if (this.outage.isOn) return reject(this.storeError(waiter.wait, this.outage.failure));
+        const unsent = this.unreplied?.();
+        // While the request is unsent, the store works: what it said last is true, as far as anybody can know.
+        const failure = this.outage.isOn ? this.outage.failure : this.refused ? undefined : unsent;
+        if (failure) return reject(this.storeError(waiter.wait, failure));
         // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does
         // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
         // contender that yields to other processes.
-        const requests = this.unreplied || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
+        const requests = (this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
         if (requests || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
         else this.refuseTaken(waiter);
       },
@@ -198,8 +201,8 @@ export class LocalQueue implements HoldEndListener {
   }
 
   /** The contender's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
-  requestSent(): void {
-    this.unreplied = true;
+  requestSent(unsent: () => StoreFailure | undefined): void {
+    this.unreplied = unsent;
   }
 
   /**
@@ -214,7 +217,7 @@ export class LocalQueue implements HoldEndListener {
 
   /** The request is over. With `notify`, waiters whose time is over are told that the lock is taken. */
   requestOver(notify: boolean): void {
-    this.unreplied = false;
+    this.unreplied = undefined;
     if (notify) this.refuseDue();
   }
 
@@ -226,19 +229,19 @@ export class LocalQueue implements HoldEndListener {
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
   failed(failure: unknown, doing: string, scope: 'all' | 'due' = 'all'): void {
-    for (const waiter of this.waiters.all) {
-      if (waiter.requesting || (scope === 'due' && !waiter.due)) continue;
-      waiter.reject(this.storeError(waiter.wait, failure, doing));
-    }
+    // An overload leaves the callers behind the contender their own time.
+    const isForAll = scope === 'all' && !(failure instanceof StoreFailure && failure.overloaded);
+    for (const waiter of this.waiters.all)
+      if (!waiter.requesting && (isForAll || waiter.due))
+        waiter.reject(this.storeError(waiter.wait, failure, doing));
   }
 
   /** The store failed for a passing reason: the contender and those who wait already go on waiting. */
   failing(failure: StoreFailure, sentAt: number): void {
     this.outage.failed(failure, sentAt);
-    for (const waiter of this.waiters.all) {
-      if (waiter.requesting || (!waiter.due && this.outage.hasWaited(waiter.number))) continue;
-      waiter.reject(this.storeError(waiter.wait, failure));
-    }
+    for (const waiter of this.waiters.all)
+      if (!waiter.requesting && (waiter.due || !this.outage.hasWaited(waiter.number)))
+        waiter.reject(this.storeError(waiter.wait, failure));
   }
 
   /** The queue entry could not be refreshed. The contender looks for itself: at once, or when all try again. */

@@ -4,6 +4,7 @@ import { isTaken } from '../errors/lock.errors.js';
 import { kindOf } from '../kinds/kinds.js';
 import type { Hold } from '../lease/hold.js';
 import type { Releasing } from '../lease/releasing.js';
+import { renewalOf } from '../lease/renewal.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
@@ -68,7 +69,7 @@ export class OneKey implements HoldTerms {
     hold.inStore.holdersRequest('sent', runtime.now(), 1);
     const over = (): void => hold.inStore.holdersRequest('over', runtime.now(), 1);
     try {
-      const [reply] = await requests.extendMany([{ ...hold.claim, leaseMs: 1, tokens: 0 }]).finally(over);
+      const [reply] = await requests.extendMany([renewalOf(hold, 1)]).finally(over);
       if (reply?.status === 'failed') throw reply.cause;
       if (reply?.status === 'lost') hold.lose(reply.intruder ? 'entered' : 'refused');
       requests.replied();

@@ -126,9 +126,15 @@ const whenUnknown = (doing: string): string => {
 
 /** Returns true when the store works but rejects this key or this claim: it would reject the same request again. */
 const isRefusal = (failure: unknown): failure is StoreFailure =>
-  failure instanceof StoreFailure && failure.keyOnly;
+  failure instanceof StoreFailure && failure.keyOnly && !failure.transient;
+
+/** Returns true when the request was never sent, because this process asks for more than the store serves. */
+const isOverload = (failure: unknown): failure is StoreFailure =>
+  failure instanceof StoreFailure && failure.overloaded;
 
 const whatToDo = (failure: unknown): string => {
+  if (isOverload(failure))
+    return ' The store works. Ask for fewer locks at once, give the store more connections, or try again later.';
   if (!isRefusal(failure)) return ' Check the store, then try again.';
   return failure.claimOnly ? '' : ' Use another key, or another keyPrefix.';
 };
@@ -161,14 +167,15 @@ const failedFor = (failedForMs: number | undefined): string =>
 
 /** Returns the first sentence of an error about the store. */
 const storeFailed = (doing: string, key: ShownKey | undefined, failure: unknown, afterMs: number): string =>
-  `The lock store failed while ${doing}${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ` +
-  `${textOf(failure).replace(/\.+$/, '')}.`;
+  `${isOverload(failure) ? 'No request was sent' : 'The lock store failed'} while ${doing}` +
+  `${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${textOf(failure).replace(/\.+$/, '')}.`;
 
 /** Returns what an error about the store has besides its text. */
 const detailsOf = (key: ShownKey | undefined, failure: unknown, doing: string) => ({
   key,
   cause: failure instanceof StoreFailure && failure.cause !== undefined ? failure.cause : failure,
   retryable: BEFORE_WORK.has(doing) && !isRefusal(failure),
+  ...(isOverload(failure) && { reason: 'overloaded' as const }),
 });
 
 /** @param failedForMs for a caller that waited through an outage: how long the outage has lasted */

@@ -163,10 +163,19 @@ export class LockLostError extends LockError {
   }
 }
 
-/** The store failed. It says nothing about whether the key is taken. */
+interface StoreFailed extends Details {
+  reason?: LockStoreError['reason'];
+}
+
+/** The store failed, or could not be asked. It says nothing about whether the key is taken. */
 export class LockStoreError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockStoreError';
+  /**
+   * `overloaded`: the store works, but this process asks for more than it serves, so the request was never sent. Undefined
+   * when the store failed.
+   */
+  readonly reason?: 'overloaded';
 
   constructor(
     message: string,
@@ -175,9 +184,10 @@ export class LockStoreError extends LockError {
      * may have acquired, but cannot undo a request to a semaphore or a latch.
      */
     readonly outcome: StoreOutcome,
-    options: Details = {},
+    options: StoreFailed = {},
   ) {
     super('LOCK_STORE_FAILED', message, options);
+    if (options.reason) this.reason = options.reason;
   }
 }
 

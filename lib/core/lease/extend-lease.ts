@@ -3,6 +3,7 @@ import type { CoreContext } from '../core-context.js';
 import { storeError } from '../errors/error-messages.js';
 import { withLabel } from '../errors/lock.errors.js';
 import type { Lease } from './lease.js';
+import { renewalOf } from './renewal.js';
 import { cutsOver } from './shortening.js';
 import { checkMs } from '../settings/option-checks.js';
 
@@ -53,7 +54,7 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
   for (const hold of holds) hold.inStore.holdersRequest('sent', sentAt, ms);
   let replies: readonly ExtendReply[];
   try {
-    const claims = holds.map(({ claim }) => ({ ...claim, leaseMs: ms, tokens: 0 }));
+    const claims = holds.map((hold) => renewalOf(hold, ms));
     replies = await requests.request(lease.key, doing, () => requests.extendMany(claims));
   } catch (error) {
     throw withLabel(error, lease.parts[0]!.label);
@@ -75,7 +76,7 @@ const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: st
       const error = storeError(core.shown(hold.key), reply.cause, doing, now - sentAt);
       failure ??= withLabel(error, lease.parts[i]!.label);
     } else {
-      hold.inStore.renew(sentAt, ms, reply.validForMs, now);
+      hold.inStore.renew(reply.since ?? sentAt, ms, reply.validForMs, now);
       keeper.schedule(hold);
     }
   });

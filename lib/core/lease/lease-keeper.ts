@@ -7,12 +7,16 @@ import type { ExtendReply } from '../seam/reply.js';
 import type { StoreRequests } from '../store-requests.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold, HoldState } from './hold.js';
+import { renewalOf } from './renewal.js';
 
 /** Returns how often holds with this lease are renewed, in ms. */
 const periodOf = (watchdogMs: number): number => Math.floor(watchdogMs / 3);
 
 /** Returns the pause before the retry of a failed renewal, in ms. */
 const retryMsOf = (watchdogMs: number): number => Math.max(50, Math.min(1_000, Math.floor(watchdogMs / 10)));
+
+/** Longest pause before a renewal is repeated for which the store asks for another try, in ms. */
+const BLOCKED_RETRY_MS = 200;
 
 /** Lease to request for a fixed lease: an extension that changes nothing, because more time is left. */
 const ONLY_LOOKING_MS = 1;
@@ -200,7 +204,7 @@ export class LeaseKeeper {
     let replies: readonly (ExtendReply | undefined)[] | undefined;
     let failure: unknown;
     try {
-      const claims = holds.map(({ claim }, i) => ({ ...claim, leaseMs: requested[i]!, tokens: 0 }));
+      const claims = holds.map((hold, i) => renewalOf(hold, requested[i]!));
       replies = await this.requests.extendMany(claims);
     } catch (error) {
       failure = error;
@@ -226,15 +230,18 @@ export class LeaseKeeper {
     if (over) return this.lose(hold, over);
     if (reply.status === 'held') {
       // No pause may come between the read of the clock and this line.
-      hold.inStore.renew(sentAt, requestedMs, reply.validForMs, now);
+      hold.inStore.renew(reply.since ?? sentAt, requestedMs, reply.validForMs, now);
       hold.inStore.retryRenewal(Infinity);
       this.schedule(hold);
       this.requests.replied();
       return;
     }
-    if (reply.cause instanceof StoreFailure) this.requests.failed(reply.cause);
+    const { cause } = reply;
+    if (cause instanceof StoreFailure) this.requests.failed(cause);
     const leaseMs = Math.min(hold.watchdogMs ?? hold.claim.leaseMs, hold.inStore.validForMs);
-    hold.inStore.retryRenewal(now + retryMsOf(leaseMs));
+    // The store works, and others have locked the hold for a moment.
+    const isBlocked = cause instanceof StoreFailure && cause.transient;
+    hold.inStore.retryRenewal(now + Math.min(retryMsOf(leaseMs), isBlocked ? BLOCKED_RETRY_MS : Infinity));
     if (hold.requestAgainAt < this.timerDueAt) this.arm(hold.requestAgainAt);
   }
 

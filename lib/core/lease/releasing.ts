@@ -180,7 +180,7 @@ export class Releasing {
     const { requests, runtime } = this.core;
     const startedAt = runtime.now();
     const keepForMs = hold.keepForMs(startedAt);
-    const reply = requests.release(claim, keepForMs === undefined ? undefined : { keepForMs });
+    const reply = requests.release(claim, { keepForMs, until: hold.inStore.mayLastUntil });
     endListener.releaseSent();
     return reply.then(
       (reply: ReleaseReply | undefined) => {

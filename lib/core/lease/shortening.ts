@@ -59,7 +59,7 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   if (hold.session) return hold.inStore.cutOver(undefined);
   let reply: ReleaseReply | undefined;
   try {
-    reply = await requests.release(hold.claim, { keepForMs, continues: true });
+    reply = await requests.release(hold.claim, { keepForMs, continues: true, until: hold.validUntil });
     if (typeof reply?.wasHeld !== 'boolean')
       throw new StoreFailure(`the store replied ${formatValue(reply)} to a release`, 'unknown');
   } catch (failure) {

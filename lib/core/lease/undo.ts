@@ -41,7 +41,7 @@ export class Undo {
   /** Releases a hold in the background. */
   begin({ claim, uncertain, until, keepForMs }: Orphan): void {
     const request = (): Promise<unknown> =>
-      this.release(claim, { uncertain, keepForMs: keepForMs?.(this.runtime.now()) });
+      this.release(claim, { uncertain, keepForMs: keepForMs?.(this.runtime.now()), until });
     this.track(this.untilReplied(request, until));
   }
 

@@ -13,7 +13,7 @@ interface Caller {
 
 /**
  * Returns whether a store that asks for a retry gets one soon. It does not in an outage, in which `Outages` sets the
- * pace. A caller without any reply yet retries for no longer than one request may take.
+ * pace. A caller without any reply yet retries for no longer than one request may take, unless only its key is concerned.
  */
 export const getsAnotherTry = (
   failure: StoreFailure,
@@ -23,4 +23,4 @@ export const getsAnotherTry = (
   failure.outcome !== 'unknown' &&
   failure.transient &&
   !outage.isOn &&
-  (hasWaited || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS);
+  (hasWaited || failure.keyOnly || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS);

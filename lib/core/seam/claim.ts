@@ -25,6 +25,13 @@ interface BaseClaim {
    * wake-up, because they expect a later end.
    */
   readonly reacquires?: boolean;
+  /**
+   * Until when an acquire or a renewal may be sent, on the runtime's clock: the end of the wait, or of the lease. An unsent
+   * request fails then, as not executed. Default, also for a time that is over: the command time-out after the call.
+   */
+  readonly until?: number | undefined;
+  /** Signals that withdraw an unsent acquire. */
+  readonly withdrawnBy?: readonly AbortSignal[] | undefined;
 }
 
 /** Terms of a queued claim, which the store may grant between two requests of its process. */

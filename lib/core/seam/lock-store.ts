@@ -33,15 +33,21 @@ export interface ReleaseOptions {
   readonly keepForMs?: number | undefined;
   /** With `keepForMs`: change only the time to live. The owner keeps the hold, and renews and releases it later. */
   readonly continues?: boolean;
+  /** Until when it may be sent, on the runtime's clock; see `Claim.until`. The end of the lease that it ends. */
+  readonly until?: number | undefined;
 }
 
 /**
  * Operations of a store for one kind of lock.
  *
- * Every method that sends a request settles within the store's command time-out, with a reply or a
- * {@link StoreFailure}. Requests about one key are executed in the order of the calls, whatever their owner. A batch
- * counts as one request for each of its keys. A request that has to be repeated is sent behind the ones that were made
- * meanwhile.
+ * Every request settles within the store's command time-out from its sending, with a reply or a {@link StoreFailure}. A
+ * store that queues requests sends renewals first, then releases, then acquires. An unsent request waits until the time of
+ * its claim, and can be withdrawn; see `Claim.until` and `Claim.withdrawnBy`. A release withdraws an unsent acquire of its
+ * owner.
+ *
+ * Requests about one key are executed in the order of the calls, whatever their owner. A batch counts as one request for
+ * each of its keys. A request that has to be repeated is sent behind the ones that were made meanwhile, unless the store
+ * queues them.
  */
 export interface KindStore<C extends Claim = Claim> {
   /** Where the kind differs from that of Redis. */
@@ -53,6 +59,12 @@ export interface KindStore<C extends Claim = Claim> {
    * repeated request acquires nothing twice.
    */
   acquire(claim: C): Promise<AcquireReply>;
+
+  /**
+   * Returns the failure of an acquire that was not sent yet, because the process asks for more than the store serves.
+   * Undefined for one that was sent. Callers whose time is over hear of it instead of waiting for the reply.
+   */
+  unsent?(claim: C): StoreFailure | undefined;
 
   /**
    * Extends each hold to `leaseMs`. Never shortens a hold, and never creates one. A failure for one key does not affect
@@ -104,7 +116,7 @@ export interface LockStore {
   /** What ends holds. Its type never changes. `timeoutMs` may change in {@link open}: a server may grant another one. */
   readonly lease: LeaseModel;
 
-  /** Time in ms within which each request settles. */
+  /** Time in ms within which each request settles, from its sending. */
   readonly commandTimeoutMs: number;
 
   /** Supported kinds. The core rejects any other kind by its name. */
@@ -173,7 +185,8 @@ export interface LockStore {
   diagnose?(): Promise<readonly string[]>;
 
   /**
-   * Closes what the store opened, and nothing else. Holds that are still there end by their lease or their session's
+   * Sends the releases that wait, for one command time-out at most, and fails other unsent requests. Then closes what the
+   * store opened, and nothing else. Holds that are still there end by their lease or their session's
    * time-out: their sections may still run. May be called twice, and by each service that shares the store.
    */
   close(): Promise<void>;

@@ -56,7 +56,13 @@ export type AcquireReply = Grant | Taken | Queued;
 
 /** Reply for each claim of an `extendMany`, in the order of the claims. */
 export type ExtendReply =
-  | { readonly status: 'held'; /** What is left in ms, from before the send. */ readonly validForMs: number }
+  | {
+      readonly status: 'held';
+      /** What is left in ms, from `since`. */
+      readonly validForMs: number;
+      /** When the request was sent at the earliest, on the runtime's clock. Default: when it was made. */
+      readonly since?: number;
+    }
   /** `intruder`: see {@link ReleaseReply}. */
   | { readonly status: 'lost'; readonly intruder?: boolean }
   /** The request for this key failed; the others are not affected. */

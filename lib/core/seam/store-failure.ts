@@ -28,6 +28,11 @@ export class StoreFailure extends Error {
        * `keyOnly`. Default: false.
        */
       claimOnly?: boolean;
+      /**
+       * Whether the store works, but this process asks for more than it serves, so the request was never sent. Default:
+       * false.
+       */
+      overloaded?: boolean;
     },
   ) {
     super(message, { cause: options?.cause });
@@ -35,12 +40,14 @@ export class StoreFailure extends Error {
     this.passing = this.transient || (options?.passing ?? false);
     this.claimOnly = options?.claimOnly ?? false;
     this.keyOnly = this.claimOnly || (options?.keyOnly ?? false);
+    this.overloaded = options?.overloaded ?? false;
   }
 
   readonly transient: boolean;
   readonly passing: boolean;
   readonly keyOnly: boolean;
   readonly claimOnly: boolean;
+  readonly overloaded: boolean;
 }
 
 const withoutFullStop = (text: string): string => text.replace(/\.$/, '');

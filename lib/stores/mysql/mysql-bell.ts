@@ -99,7 +99,7 @@ export class MysqlBell {
     while (this.isToRing) {
       this.isToRing = false;
       // Without a reply, processes find the key by polling.
-      await this.own.run(statement).catch(() => undefined);
+      await this.own.run(() => statement).catch(() => undefined);
     }
     this.isRinging = false;
   }
@@ -124,7 +124,7 @@ export class MysqlBell {
       const keys = [...this.watched].filter((one) => one.bell === bell);
       if (keys.length === 0) return;
       const sentAt = runtime.now();
-      const reply = await lane.run(this.waiting(bell, keys)).catch(() => undefined);
+      const reply = await lane.run(() => this.waiting(bell, keys)).catch(() => undefined);
       if (!reply) return;
       const free = keys.filter(({ finalKey }) => !reply.held.has(nameOf(finalKey).toString('latin1')));
       for (const one of free) {

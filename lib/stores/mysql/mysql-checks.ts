@@ -147,7 +147,7 @@ export const checkConnections = async (host: LaneHost): Promise<readonly string[
   };
   const lanes = [new Lane(host), new Lane(host)];
   try {
-    for (const lane of lanes) if (!(await lane.run(take))) return [];
+    for (const lane of lanes) if (!(await lane.run(() => take))) return [];
   } catch (failure) {
     if (failure instanceof SqlFailure && failure.passing) throw failure;
     return [NO_NAMED_LOCKS];

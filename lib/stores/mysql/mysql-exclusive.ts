@@ -129,8 +129,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
   }
 
   /**
-   * Several rows are extended without those that others have locked: one locked row must not delay the rest. A single row
-   * is waited for. The time is the same in all statements, so the last one shows which rows were extended.
+   * Rows that others have locked are skipped: one of them must not delay the rest. The time is the same in all statements, so the last one shows which rows were extended.
    */
   extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
@@ -142,10 +141,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
     const wanted = sql`(${joined(rows, ' UNION ALL ')}) v`;
     const byName = joinedByName(table);
     const isOwn = raw("t.name = v.n AND t.member = '' AND t.owner = v.o");
-    const free =
-      claims.length === 1
-        ? wanted
-        : sql`(SELECT v.n, v.o, v.l FROM ${wanted} ${byName} ON ${isOwn} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
+    const free = sql`(SELECT v.n, v.o, v.l FROM ${wanted} ${byName} ON ${isOwn} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
     return {
       sql: sql`SELECT LAST_INSERT_ID(${NOW});
 UPDATE ${free} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};

@@ -27,7 +27,7 @@ const failureOf = (error: QueryError, wasSent: boolean, session?: SqlSession): S
   const outcome = wasSent && !isRefused ? 'unknown' : 'not-executed';
   const options = {
     cause: error,
-    transient: isReply && TRANSIENT.has(errno),
+    ...{ transient: isReply && TRANSIENT.has(errno), keyOnly: isReply && TRANSIENT.has(errno) },
     passing: !isReply || PASSING.has(errno) || ENDED.has(errno),
   };
   return new SqlFailure(`${NAME} failed: ${message}`, outcome, options, wasSent ? session : undefined);

@@ -73,7 +73,7 @@ export const migrateTable = async (run: RunStatement, { table, schema }: TablePl
   const migration = migrationOf(table, schema);
   try {
     await run({
-      sql: sql`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${raw(migration)}`,
+      sql: sql`SELECT set_config('lock_timeout', '0', true); SELECT pg_advisory_xact_lock(${MIGRATION_LOCK}); ${raw(migration)}`,
       read: () => undefined,
     });
   } catch (failure) {

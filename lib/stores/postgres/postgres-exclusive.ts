@@ -115,11 +115,10 @@ RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notif
 
   extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
-    const skips = raw(claims.length > 1 ? 'SKIP LOCKED' : '');
     return {
       sql: sql`WITH wanted (name, owner, lease) AS (${rowsOfClaims(claims)}),
 mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
-WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l ${skips}),
+WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l SKIP LOCKED),
 done AS (UPDATE ${table} l SET until = greatest(l.until, ${NOW} + m.lease) FROM mine m
 WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
 SELECT l.name, l.owner, d.until - ${NOW} AS left_us FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner

@@ -14,17 +14,17 @@ export const rowsOfClaims = (claims: readonly Claim[]): Sql => {
   return sql`VALUES ${joined(rows, ', ')}`;
 };
 
-/** Returns the replies of the claims. A claim among several whose row has no rest in µs was skipped: others have locked it. */
+/** Returns the replies of the claims. A claim whose row has no rest in µs was skipped: others have locked it. */
 export const extendRepliesOf = (claims: readonly Claim[], rows: readonly Row[]): readonly ExtendReply[] => {
   const found = new Map(rows.map(({ name, owner, left_us }) => [`${owner} ${name}`, left_us]));
   return claims.map(({ finalKey, owner }): ExtendReply => {
     const leftUs = found.get(`${owner} ${nameTextOf(finalKey)}`);
-    if (leftUs === undefined || (leftUs === null && claims.length === 1)) return { status: 'lost' };
+    if (leftUs === undefined) return { status: 'lost' };
     if (leftUs === null) return { status: 'failed', cause: LOCKED };
     return { status: 'held', validForMs: Math.floor(Number(leftUs) / US) };
   });
 };
 
 const LOCKED = new StoreFailure('another transaction has locked the row', 'not-executed', {
-  transient: true,
+  ...{ transient: true, keyOnly: true },
 });

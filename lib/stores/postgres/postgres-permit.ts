@@ -124,11 +124,10 @@ SELECT waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::tex
 
   extend(claims: readonly PermitClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
-    const skips = raw(claims.length > 1 ? 'SKIP LOCKED' : '');
     return {
       sql: sql`WITH wanted (name, owner, lease) AS (${rowsOfClaims(claims)}),
 head AS MATERIALIZED (SELECT h.name FROM ${table} h WHERE h.name IN (SELECT name FROM wanted)
-AND h.${HEAD} AND h.kind = 'permit' AND h.until > ${NOW} FOR UPDATE ${skips}),
+AND h.${HEAD} AND h.kind = 'permit' AND h.until > ${NOW} FOR UPDATE SKIP LOCKED),
 done AS (UPDATE ${table} m SET until = greatest(m.until, ${NOW} + w.lease) FROM wanted w JOIN head ON head.name = w.name
 WHERE m.name = w.name AND m.member = w.owner AND m.until > ${NOW} RETURNING m.name, m.owner, m.until),
 kept AS (UPDATE ${table} h SET until = greatest(h.until, longest.until) FROM (SELECT name, max(until) AS until FROM done GROUP BY name) longest

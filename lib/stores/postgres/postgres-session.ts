@@ -31,7 +31,7 @@ const failureOf = (cause: PostgresError, sentOn?: SqlSession): SqlFailure => {
   const isReply = severity !== undefined;
   const options = {
     cause,
-    transient: TRANSIENT.has(code),
+    ...{ transient: TRANSIENT.has(code), keyOnly: TRANSIENT.has(code) },
     passing: !isReply || PASSING.has(code) || (sentOn !== undefined && !isRefused),
   };
   return new SqlFailure(`The database failed: ${message || code}`, outcome, options, sentOn);

@@ -7,9 +7,11 @@ import { DEFAULT_TABLE, resolveLanes, resolveTimeoutMs } from '../sql/sql-option
 import { SqlStore } from '../sql/sql.store.js';
 import { PostgresDialect } from './postgres-dialect.js';
 
-/** Part of the time-out after which the server gives a statement up, and stops waiting for a row that others have locked. */
+/** Part of the time-out after which the server gives a statement up. */
 const STATEMENT_PART = 0.9;
+/** Part of the time-out, and time in ms, for which a statement waits at most for a row that others have locked. */
 const LOCK_PART = 0.5;
+const LOCK_MS = 200;
 
 /** Options of {@link PostgresStore}. */
 export interface PostgresStoreOptions {
@@ -104,7 +106,7 @@ const OWN: ClientConfig = {
 /** The server ends a statement before the client gives it up, so it is certain that nothing was executed. */
 const limitsOf = (timeoutMs: number): ClientConfig => ({
   statement_timeout: Math.ceil(timeoutMs * STATEMENT_PART),
-  lock_timeout: Math.ceil(timeoutMs * LOCK_PART),
+  lock_timeout: Math.min(LOCK_MS, Math.ceil(timeoutMs * LOCK_PART)),
 });
 
 const checkSettings = (settings: unknown): ClientConfig => {

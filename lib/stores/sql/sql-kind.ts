@@ -5,11 +5,15 @@ import type { KindTraits } from '../../core/seam/kind-traits.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Terms } from './lane.js';
 import type { KindStatements, SqlDialect } from './sql-dialect.js';
 import type { SqlLanes } from './sql-lanes.js';
+import type { Statement } from './sql-session.js';
 
 /** Number of rows in one statement at most. */
 const BATCH = 100;
+/** Pauses in ms before rows of a renewal are asked again that others have locked; then the renewal of these rows fails. */
+const PAUSES_MS = [5, 10, 20, 40, 80];
 
 /** One kind of lock in a database. */
 export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
@@ -31,18 +35,37 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   async acquire(claim: ClaimOf<K>): Promise<AcquireReply> {
     const { finalKey } = claim;
     if (claim.perKeyCounter) throw new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true });
-    const isQueued = this.queued.has(finalKey);
-    if (claim.waits) this.queued.add(finalKey);
+    let since = 0;
+    let othersWait = false;
+    const terms: Terms = {
+      urgency: this.queued.has(finalKey) ? 'woken' : 'other',
+      lines: [finalKey],
+      ...{ owner: claim.owner, until: claim.until, withdrawnBy: claim.withdrawnBy },
+    };
     try {
-      const othersWait = (this.watches.get(finalKey) ?? 0) > 1;
-      const statement = this.statements.acquire(claim, { isQueued, othersWait });
-      const reply = await this.lanes.run(finalKey, statement);
-      if (reply.status === 'granted' && !othersWait) this.queued.delete(finalKey);
-      return reply;
+      const reply = await this.lanes.run(
+        finalKey,
+        (sentAt) => {
+          since = sentAt;
+          const isQueued = this.queued.has(finalKey);
+          // Only what was sent may be in the wait queue.
+          if (claim.waits) this.queued.add(finalKey);
+          othersWait = (this.watches.get(finalKey) ?? 0) > 1;
+          return this.statements.acquire(claim, { isQueued, othersWait });
+        },
+        terms,
+      );
+      if (reply.status !== 'granted') return reply;
+      if (!othersWait) this.queued.delete(finalKey);
+      return { ...reply, since };
     } finally {
       // A caller that gave up meanwhile opens no watch that would be closed.
       if (this.queued.has(finalKey)) this.runtime.soon(() => this.leave(finalKey));
     }
+  }
+
+  unsent({ finalKey, owner }: ClaimOf<K>): StoreFailure | undefined {
+    return this.lanes.laneOf(finalKey).unsent(finalKey, owner);
   }
 
   watch({ finalKey }: ClaimOf<K>, listener: WatchListener): Watch {
@@ -65,7 +88,11 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
 
   async release(claim: ClaimOf<K>, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (how.uncertain) await this.lanes.settle(how.uncertain);
-    const reply = await this.lanes.run(claim.finalKey, this.statements.release(claim, how));
+    const { finalKey, owner } = claim;
+    this.lanes.laneOf(finalKey).withdraw(finalKey, owner);
+    const reply = await this.lanes.run(finalKey, () => this.statements.release(claim, how), {
+      ...{ urgency: 'release', lines: [finalKey], until: how.until },
+    });
     if (reply.othersWaiting) this.statements.released?.();
     return reply;
   }
@@ -91,23 +118,62 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   private leave(finalKey: string): void {
     if (this.watches.has(finalKey) || !this.queued.delete(finalKey)) return;
     // Without a reply, its turn ends by itself.
-    this.lanes.run(finalKey, this.dialect.leave(finalKey)).catch(() => undefined);
+    this.lanes.about(finalKey, this.dialect.leave(finalKey)).catch(() => undefined);
   }
 
-  /** After a failure that may be due to another claim of the batch, each is extended by itself. */
+  /** Extends claims of one lane. Rows that others have locked are asked again, together, behind what waits meanwhile. */
   private async extend(claims: readonly ClaimOf<K>[]): Promise<readonly ExtendReply[]> {
+    const replies = [...(await this.extendOnce(claims))];
+    for (const pauseMs of PAUSES_MS) {
+      const locked = replies.flatMap((reply, i) => (isLocked(reply) ? [i] : []));
+      if (locked.length === 0) break;
+      await new Promise<void>((resolve) => this.runtime.setTimer(resolve, pauseMs, true));
+      const again = await this.extendOnce(locked.map((i) => claims[i]!));
+      locked.forEach((at, i) => (replies[at] = again[i]!));
+    }
+    return replies;
+  }
+
+  /** After an error that may be due to one row, each half is extended by itself. */
+  private async extendOnce(claims: readonly ClaimOf<K>[]): Promise<readonly ExtendReply[]> {
     const [{ finalKey }] = claims as readonly [ClaimOf<K>];
-    const replies = await this.lanes
-      .run(finalKey, this.statements.extend(claims))
-      .catch((cause: unknown) => claims.map((): ExtendReply => ({ status: 'failed', cause })));
-    if (claims.length === 1) return replies;
-    const again = replies.map(async (reply, i) => {
-      const { cause } = reply as { cause?: unknown };
-      if (!(cause instanceof StoreFailure && cause.transient)) return reply;
-      return (await this.extend([claims[i]!]))[0]!;
-    });
-    return Promise.all(again);
+    const ends = claims.map(({ until, leaseMs }) => ({
+      until,
+      urgentFrom: (until ?? Infinity) - leaseMs / 3,
+    }));
+    let since = 0;
+    const make = (sentAt: number): Statement<readonly ExtendReply[]> => {
+      since = sentAt;
+      return this.statements.extend(claims);
+    };
+    try {
+      const replies = await this.lanes.run(finalKey, make, {
+        urgency: 'renewal',
+        lines: [...new Set(claims.map((claim) => claim.finalKey))],
+        until: ends.every(({ until }) => until !== undefined)
+          ? Math.max(...ends.map(({ until }) => until!))
+          : undefined,
+        urgentFrom: Math.min(...ends.map(({ urgentFrom }) => urgentFrom)),
+      });
+      return replies.map((reply) => (reply.status === 'held' ? { ...reply, since } : reply));
+    } catch (cause) {
+      if (claims.length === 1 || !mayBeOfOneRow(cause))
+        return claims.map((): ExtendReply => ({ status: 'failed', cause }));
+      const half = claims.length >> 1;
+      const halves = [claims.slice(0, half), claims.slice(half)].map((part) => this.extendOnce(part));
+      return (await Promise.all(halves)).flat();
+    }
   }
 }
+
+/** Whether the server refused a statement for a reason that other rows may not have. */
+const mayBeOfOneRow = (cause: unknown): boolean =>
+  cause instanceof StoreFailure &&
+  cause.outcome === 'not-executed' &&
+  (cause.transient || !(cause.passing || cause.overloaded));
+
+/** Whether others have locked the row. */
+const isLocked = (reply: ExtendReply): boolean =>
+  reply.status === 'failed' && reply.cause instanceof StoreFailure && reply.cause.transient;
 
 const REDISSON_ONLY = "fencing: 'redisson' goes with Redis: Java keeps its counters of tokens there";

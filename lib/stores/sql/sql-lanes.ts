@@ -1,8 +1,9 @@
 import type { Claim } from '../../core/seam/claim.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
-import { Lane, type LaneHost } from './lane.js';
+import { Lane, type LaneHost, type MakeStatement, type Terms } from './lane.js';
+import { Load } from './load.js';
 import type { SqlDialect } from './sql-dialect.js';
-import { SqlFailure, type Attempt, type Statement } from './sql-session.js';
+import { SqlFailure, type SqlSession, type Statement } from './sql-session.js';
 
 /** A claim, and where it stood in the list. */
 interface Placed<C> {
@@ -10,36 +11,54 @@ interface Placed<C> {
   readonly at: number;
 }
 
-/** The connections of a store: several lanes, of which each key has one, and one more that only reads. */
+/**
+ * The connections of a store: several lanes, of which each key has one. One more lane only reads. Another one ends failed
+ * sessions; it is opened when it is needed.
+ */
 export class SqlLanes {
   private readonly lanes: readonly Lane[];
   private readonly looking: Lane;
+  private readonly ending: Lane;
+  /** Whether nothing comes any more of a failed session. */
+  private readonly settled = new WeakMap<SqlSession, Promise<boolean>>();
 
   constructor(
     private readonly dialect: SqlDialect,
     { runtime, timeoutMs }: Pick<LaneHost, 'runtime' | 'timeoutMs'>,
     count: number,
   ) {
-    const host = { name: dialect.name, runtime, timeoutMs, connect: () => dialect.connect() };
+    const load = new Load();
+    const host = { name: dialect.name, runtime, timeoutMs, load, connect: () => dialect.connect() };
     this.lanes = Array.from({ length: count }, () => new Lane(host));
     this.looking = new Lane(host);
+    this.ending = new Lane(host);
   }
 
-  /** Sends a statement about one key, behind all earlier ones about this key. */
-  run<T>(finalKey: string, statement: Statement<T> | Attempt<T>): Promise<T> {
-    return this.lanes[this.laneOf(finalKey)]!.run(statement);
+  /** Sends a statement on the connection of a key. */
+  run<T>(finalKey: string, make: MakeStatement<T>, terms: Terms): Promise<T> {
+    return this.laneOf(finalKey).run(make, terms);
+  }
+
+  /** Sends a statement about a whole key, behind all earlier ones about it. */
+  about<T>(finalKey: string, statement: Statement<T>, terms: Terms = {}): Promise<T> {
+    return this.run(finalKey, () => statement, { lines: [finalKey], ...terms });
+  }
+
+  /** Returns the lane of a key. */
+  laneOf(finalKey: string): Lane {
+    return this.lanes[this.numberOf(finalKey)]!;
   }
 
   /** Sends a statement that changes no hold, beside all others. */
   look<T>(statement: Statement<T>): Promise<T> {
-    return this.looking.run(statement);
+    return this.looking.run(() => statement);
   }
 
   /** Parts claims by lane, with at most `most` in each part. */
   parted<C extends Claim>(claims: readonly C[], most: number): readonly (readonly Placed<C>[])[] {
     const lanes = new Map<number, Placed<C>[][]>();
     claims.forEach((claim, at) => {
-      const lane = this.laneOf(claim.finalKey);
+      const lane = this.numberOf(claim.finalKey);
       const parts = lanes.get(lane) ?? [];
       lanes.set(lane, parts);
       const last = parts.at(-1);
@@ -50,23 +69,34 @@ export class SqlLanes {
   }
 
   /**
-   * Resolves when nothing of a failed statement comes any more.
+   * Resolves when nothing of a failed statement comes any more. Undos of one session share the requests for that.
    *
    * @throws {SqlFailure} `unknown`, when that is not certain yet
    */
   async settle(failure: StoreFailure): Promise<void> {
     const failed = failure instanceof SqlFailure ? failure.session : undefined;
     if (!failed) return;
-    failed.destroy();
-    if (await this.dialect.settle(failed, (statement) => this.look(statement))) return;
+    if (await this.settleOnce(failed)) return;
     throw new SqlFailure(`${this.dialect.name} still has the connection`, 'unknown', { passing: true });
   }
 
-  async close(): Promise<void> {
-    await Promise.all([...this.lanes, this.looking].map((lane) => lane.close()));
+  private settleOnce(failed: SqlSession): Promise<boolean> {
+    const { settled } = this;
+    const known = settled.get(failed);
+    if (known) return known;
+    failed.destroy();
+    const settling = this.dialect.settle(failed, (statement) => this.ending.run(() => statement));
+    settled.set(failed, settling);
+    const again = (isSettled: boolean): void => void (isSettled || settled.delete(failed));
+    settling.then(again, () => again(false));
+    return settling;
   }
 
-  private laneOf(finalKey: string): number {
+  async close(): Promise<void> {
+    await Promise.all([...this.lanes, this.looking, this.ending].map((lane) => lane.close()));
+  }
+
+  private numberOf(finalKey: string): number {
     let hash = 0;
     for (let i = 0; i < finalKey.length; i++) hash = (Math.imul(hash, 31) + finalKey.charCodeAt(i)) | 0;
     return (hash >>> 0) % this.lanes.length;

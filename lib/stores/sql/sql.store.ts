@@ -68,7 +68,7 @@ export class SqlStore implements LockStore {
   }
 
   inspect(finalKey: string): Promise<KeyState | null> {
-    return this.lanes.run(finalKey, this.dialect.inspect(finalKey));
+    return this.lanes.about(finalKey, this.dialect.inspect(finalKey));
   }
 
   /** The name of a key with more than 500 bytes is its digest, and does not have the prefix. */
@@ -81,7 +81,7 @@ export class SqlStore implements LockStore {
     const names = rows.map(({ name }) => name);
     const { page, cursor } = keyPage(names, request);
     const live = page.filter((_, i) => rows[i]!.isLive);
-    // One after the other: the time-out of a statement counts from its request.
+    // One after the other: an unsent statement has one time-out from its request.
     const look = async (finalKey: string): Promise<ListedKey | null> => {
       const state = await this.lanes.look(this.dialect.inspect(finalKey));
       return state && { finalKey, state };
@@ -90,12 +90,12 @@ export class SqlStore implements LockStore {
   }
 
   permits(finalKey: string): Promise<PermitState | null> {
-    return this.lanes.run(finalKey, this.dialect.permits(finalKey));
+    return this.lanes.about(finalKey, this.dialect.permits(finalKey));
   }
 
   async forceUnlock(finalKey: string): Promise<boolean> {
     if (isNote(finalKey)) return false;
-    return this.lanes.run(finalKey, this.dialect.forceUnlock(finalKey));
+    return this.lanes.about(finalKey, this.dialect.forceUnlock(finalKey), { urgency: 'woken' });
   }
 
   ping(): Promise<void> {

@@ -153,8 +153,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Releasing.send',
-        find: 'keepForMs === undefined ? undefined : { keepForMs }',
-        replace: 'undefined',
+        find: '{ keepForMs, until:',
+        replace: '{ until:',
       },
     ],
     simulation: { rules: ['minimum'] },

@@ -43,8 +43,8 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Contention.beAnotherOwner',
-        find: 'this.claim = claimFor(this.core, this.wanted);',
-        replace: 'this.claim = { ...claimFor(this.core, this.wanted), owner: this.claim.owner };',
+        find: 'this.claim = claimFor(this.core, this.wanted, this.wait);',
+        replace: 'this.claim = { ...claimFor(this.core, this.wanted, this.wait), owner: this.claim.owner };',
       },
     ],
     onRedis: {

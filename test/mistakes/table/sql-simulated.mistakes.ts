@@ -25,9 +25,8 @@ export const SQL_SIMULATED_MISTAKES: readonly SqlSimulatedMistake[] = [
     edits: [
       {
         in: 'SqlLanes.settle',
-        find: 'if (await this.dialect.settle(failed, (statement) => this.look(statement))) return;',
-        replace:
-          'if ((await this.dialect.settle(failed, (statement) => this.look(statement))) !== undefined) return;',
+        find: 'if (await this.settleOnce(failed)) return;',
+        replace: 'if ((await this.settleOnce(failed)) !== undefined) return;',
       },
     ],
     rules: ['leftovers'],
@@ -92,7 +91,7 @@ export const SQL_SIMULATED_MISTAKES: readonly SqlSimulatedMistake[] = [
     edits: [
       {
         in: 'SqlKind.leave',
-        find: 'this.lanes.run(finalKey, this.dialect.leave(finalKey)).catch(() => undefined);',
+        find: 'this.lanes.about(finalKey, this.dialect.leave(finalKey)).catch(() => undefined);',
         replace: '',
       },
     ],

@@ -301,8 +301,8 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       postgres: [
         {
           in: 'PostgresExclusive.extend',
-          find: "raw(claims.length > 1 ? 'SKIP LOCKED' : '')",
-          replace: "raw('')",
+          find: 'FOR UPDATE OF l SKIP LOCKED',
+          replace: 'FOR UPDATE OF l',
         },
       ],
     },

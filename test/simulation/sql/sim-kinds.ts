@@ -21,24 +21,21 @@ export interface KindHost {
   saw(what: string): void;
 }
 
-/** Replies in the order of the claims. Several claims skip rows that others have locked; a single one waits. */
+/** Replies in the order of the claims. Rows that others have locked are skipped. */
 const extendAll = <C extends Claim>(
   claims: readonly C[],
   { rowLocked, saw }: KindHost,
   extendOne: (database: SimDatabase, claim: C) => number | undefined,
 ): Statement<readonly ExtendReply[]> =>
-  statement(
-    'extend',
-    (database) =>
-      claims.map((claim): ExtendReply => {
-        if (claims.length > 1 && database.isLocked(claim.finalKey)) {
-          saw('a renewal skips a locked row');
-          return { status: 'failed', cause: rowLocked() };
-        }
-        const validForMs = extendOne(database, claim);
-        return validForMs === undefined ? { status: 'lost' } : { status: 'held', validForMs };
-      }),
-    () => (claims.length > 1 ? [] : claims.map(({ finalKey }) => finalKey)),
+  statement('extend', (database) =>
+    claims.map((claim): ExtendReply => {
+      if (database.isLocked(claim.finalKey)) {
+        saw('a renewal skips a locked row');
+        return { status: 'failed', cause: rowLocked() };
+      }
+      const validForMs = extendOne(database, claim);
+      return validForMs === undefined ? { status: 'lost' } : { status: 'held', validForMs };
+    }),
   );
 
 /** Exclusive locks, as `MysqlExclusive` or `PostgresExclusive`. */

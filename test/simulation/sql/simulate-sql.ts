@@ -105,9 +105,9 @@ const crashedCallers = (plan: SqlPlan, machines: readonly Machine[]): number =>
 const rulesOf = ({ mode, pooled, commandTimeoutMs }: SqlPlan): ServerRules =>
   mode === 'polling' || pooled
     ? { lockWaitMs: 1_000, statementMs: Infinity }
-    : { lockWaitMs: commandTimeoutMs / 2, statementMs: commandTimeoutMs * 0.9 };
+    : { lockWaitMs: Math.min(200, commandTimeoutMs / 2), statementMs: commandTimeoutMs * 0.9 };
 
-interface MachineTerms {
+export interface MachineTerms {
   readonly agenda: Agenda;
   readonly database: SimDatabase;
   readonly name: string;
@@ -115,8 +115,15 @@ interface MachineTerms {
   saw(what: string): void;
 }
 
-const machineOf = (
-  plan: SqlPlan,
+/** What a process needs of a plan. */
+type MachinePlan = Pick<
+  SqlPlan,
+  'mode' | 'pooled' | 'commandTimeoutMs' | 'watchdogMs' | 'seed' | 'latencyMs' | 'lanes'
+>;
+
+/** A process with its store and its connections. */
+export const machineOf = (
+  plan: MachinePlan,
   parts: SqlParts,
   { agenda, database, name, rate, saw }: MachineTerms,
 ): Machine => {

@@ -39,6 +39,8 @@ export interface Request<N extends Name = Name> {
   readonly claim: Claim;
   readonly uncertain: StoreFailure | undefined;
   readonly keepForMs: number | undefined;
+  /** Until when a release may be sent. */
+  readonly until: number | undefined;
   reply(value: Replies[N]): Promise<void>;
   fail(failure: unknown): Promise<void>;
 }
@@ -117,6 +119,7 @@ export class ScriptedStore implements LockStore, KindStore {
   readonly sent: Request[] = [];
   readonly watches: ScriptedWatch[] = [];
   private readonly pending: Request[] = [];
+  unsent?: NonNullable<KindStore['unsent']>;
   closed = false;
 
   open(host: StoreHost): Promise<void> {
@@ -202,7 +205,7 @@ export class ScriptedStore implements LockStore, KindStore {
         claims,
         claim: claims[0]!,
         uncertain: how.uncertain,
-        keepForMs: how.keepForMs,
+        ...{ keepForMs: how.keepForMs, until: how.until },
         reply: (value) => done(() => resolve(value)),
         fail: (failure) => done(() => reject(failure)),
       };

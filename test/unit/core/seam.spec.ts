@@ -22,8 +22,8 @@ import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 /** What a store of another kind needs of the seam. */
 describe('the seam', () => {
-  it('a claim carries all a store may need: kind, key, owner, lease, size of the fence block, terms of a place', async () => {
-    const { manager, store, call } = coreUnderTest({ keyPrefix: 'app:' });
+  it('a claim carries all a store may need: kind, key, owner, lease, size of the fence block, terms of a place, until when it is sent', async () => {
+    const { manager, store, call, runtime } = coreUnderTest({ keyPrefix: 'app:' });
     watched(manager.acquire(['k'], call({ leaseMs: 700 })));
     await settled();
     expect(store.next('acquire').claim).toEqual({
@@ -35,6 +35,8 @@ describe('the seam', () => {
       perKeyCounter: false,
       waits: true,
       entryTerms: { aliveMs: 5_000, provisionalLeaseMs: 10_000, tokens: 1 },
+      until: runtime.now() + 5_000,
+      withdrawnBy: [expect.any(AbortSignal)],
     } satisfies Claim);
   });
 

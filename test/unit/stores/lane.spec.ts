@@ -1,8 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
-import { Lane } from '../../../lib/stores/sql/lane.js';
-import type { SqlSession } from '../../../lib/stores/sql/sql-session.js';
+import { Lane, type Terms } from '../../../lib/stores/sql/lane.js';
+import { Load, MAX_UNSENT } from '../../../lib/stores/sql/load.js';
+import { raw } from '../../../lib/stores/sql/sql.js';
+import { SqlFailure, type SqlSession, type Statement } from '../../../lib/stores/sql/sql-session.js';
+import { watched, type Watched } from '../../support/core/core-under-test.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+const nothing = (): void => undefined;
 
 it('statements and connections of a lane are outside the context of the caller', async () => {
   const requests = new AsyncLocalStorage<string>();
@@ -10,7 +16,7 @@ it('statements and connections of a lane are outside the context of the caller',
   const session = {
     isOver: false,
     send: async () => void seen.push(['sent', requests.getStore()]),
-    destroy: () => undefined,
+    destroy: nothing,
   } as unknown as SqlSession;
   const lane = new Lane({
     ...{ name: 'a database', runtime: systemRuntime(), timeoutMs: 1_000 },
@@ -21,7 +27,7 @@ it('statements and connections of a lane are outside the context of the caller',
   });
   await requests.run('a request', async () => {
     for (const n of [1, 2]) {
-      await lane.run({ sql: { texts: [`SELECT ${n}`], values: [] }, read: () => undefined });
+      await lane.run(() => ({ sql: raw(`SELECT ${n}`), read: nothing }));
       expect(requests.getStore()).toBe('a request');
     }
   });
@@ -31,4 +37,263 @@ it('statements and connections of a lane are outside the context of the caller',
     ['sent', undefined],
     ['sent', undefined],
   ]);
+});
+
+const TIMEOUT_MS = 2_000;
+const locked = (): SqlFailure => new SqlFailure('row locked', 'not-executed', { transient: true });
+
+/** A connection that the test answers for. */
+class ScriptedSession implements SqlSession {
+  isOver = false;
+  private settle: { resolve: (value: never) => void; reject: (failure: SqlFailure) => void } | undefined;
+
+  constructor(private readonly sent: string[]) {}
+
+  send<T>({ sql }: Statement<T>): Promise<T> {
+    this.sent.push(sql.texts[0]!);
+    return new Promise((resolve, reject) => (this.settle = { resolve, reject }));
+  }
+
+  destroy(): void {
+    this.isOver = true;
+    this.settle?.reject(new SqlFailure('closed', 'unknown', {}, this));
+  }
+
+  /** Answers the statement under way, and lets the next one be sent. */
+  async reply(failure?: SqlFailure): Promise<void> {
+    if (failure) this.settle!.reject(failure);
+    else this.settle!.resolve('done' as never);
+    await settled();
+  }
+}
+
+describe('a lane', () => {
+  let runtime: VirtualRuntime;
+  let sent: string[];
+  let sessions: ScriptedSession[];
+  let load: Load;
+  let connect: () => Promise<SqlSession>;
+
+  const newLane = (): Lane =>
+    new Lane({ name: 'a database', runtime, timeoutMs: TIMEOUT_MS, load, connect: () => connect() });
+
+  const run = (lane: Lane, text: string, terms?: Terms): Watched<unknown> =>
+    watched(lane.run(() => ({ sql: raw(text), read: nothing }), terms));
+
+  /** Returns a lane with a statement under way, behind which others wait. */
+  const busyLane = async (): Promise<Lane> => {
+    const lane = newLane();
+    run(lane, 'first');
+    await settled();
+    return lane;
+  };
+
+  const session = (): ScriptedSession => sessions.at(-1)!;
+
+  const replyToAll = async (): Promise<void> => {
+    for (let before = -1; before < sent.length;) {
+      before = sent.length;
+      await session().reply();
+    }
+  };
+
+  beforeEach(() => {
+    runtime = new VirtualRuntime();
+    sent = [];
+    sessions = [];
+    load = new Load();
+    connect = () => {
+      sessions.push(new ScriptedSession(sent));
+      return Promise.resolve(session());
+    };
+  });
+
+  it('sends renewals, then releases, then acquires of waiters, then other statements', async () => {
+    const lane = await busyLane();
+    for (const urgency of ['other', 'woken', 'release', 'renewal'] as const)
+      for (const n of [1, 2]) run(lane, `${urgency} ${n}`, { urgency, urgentFrom: 0 });
+    await replyToAll();
+    expect(sent.slice(1)).toEqual(
+      ['renewal', 'release', 'woken', 'other'].flatMap((name) => [`${name} 1`, `${name} 2`]),
+    );
+  });
+
+  it('sends other statements between renewals that have time, and none between urgent ones', async () => {
+    const lane = await busyLane();
+    const at = runtime.now();
+    const renewal = { urgency: 'renewal', until: at + 30_000 } as const;
+    for (const n of [1, 2, 3]) run(lane, `renewal ${n}`, { ...renewal, urgentFrom: at + 10_000 });
+    run(lane, 'urgent', { ...renewal, urgentFrom: at - 1 });
+    for (const n of [1, 2, 3]) run(lane, `acquire ${n}`);
+    await replyToAll();
+    expect(sent.slice(1)).toEqual([
+      ...['urgent', 'acquire 1', 'renewal 1', 'acquire 2', 'renewal 2', 'acquire 3', 'renewal 3'],
+    ]);
+  });
+
+  it('keeps the order of statements about one key, and sends what is before an urgent one as early', async () => {
+    const lane = await busyLane();
+    run(lane, 'acquire a');
+    run(lane, 'acquire k', { lines: ['k'] });
+    run(lane, 'renew j and k', { urgency: 'renewal', lines: ['j', 'k'], urgentFrom: 0 });
+    run(lane, 'release j', { urgency: 'release', lines: ['j'] });
+    run(lane, 'release b', { urgency: 'release', lines: ['b'] });
+    await replyToAll();
+    expect(sent.slice(1)).toEqual(['acquire k', 'renew j and k', 'release b', 'release j', 'acquire a']);
+  });
+
+  it('withdraws an unsent acquire, and leaves a sent one alone', async () => {
+    const lane = newLane();
+    const acquire = { lines: ['k'], owner: 'A' };
+    const under = run(lane, 'acquire A', acquire);
+    await settled();
+    const unsent = run(lane, 'acquire B', { ...acquire, owner: 'B' });
+    for (const owner of ['A', 'B']) lane.withdraw('k', owner);
+    const release = run(lane, 'release B', { urgency: 'release', lines: ['k'] });
+    await replyToAll();
+    expect(sent).toEqual(['acquire A', 'release B']);
+    expect(unsent.error).toMatchObject({ outcome: 'not-executed', claimOnly: true });
+    expect([under.state, release.state]).toEqual(['fulfilled', 'fulfilled']);
+  });
+
+  it('never sends a statement whose signal has aborted', async () => {
+    const lane = await busyLane();
+    const early = new AbortController();
+    early.abort();
+    const signal = new AbortController();
+    const aborted = run(lane, 'aborted before', { withdrawnBy: [early.signal] });
+    const later = run(lane, 'aborted later', { withdrawnBy: [signal.signal] });
+    signal.abort();
+    await replyToAll();
+    expect(sent).toEqual(['first']);
+    for (const { error } of [aborted, later]) expect(error).toMatchObject({ outcome: 'not-executed' });
+  });
+
+  it('a statement whose time is over before its turn fails as overload, and the connection lives', async () => {
+    const lane = await busyLane();
+    const ends = [undefined, 300].map((ms) =>
+      run(lane, 'never', { until: ms === undefined ? undefined : runtime.now() + ms }),
+    );
+    const later = run(lane, 'later', { until: runtime.now() + 60_000 });
+    await runtime.pass(900);
+    await session().reply();
+    expect(sent).toEqual(['first', 'never']);
+    await runtime.pass(900);
+    expect(ends.map(({ state }) => state)).toEqual(['pending', 'rejected']);
+    expect(ends[1]!.error).toMatchObject({
+      ...{ outcome: 'not-executed', overloaded: true, passing: false },
+      message:
+        'this process asks a database for more than it serves: 3 requests wait, and about 1 are served a second',
+    });
+    await replyToAll();
+    expect([later.state, sessions.length]).toEqual(['fulfilled', 1]);
+  });
+
+  it('a statement has its time-out from its sending, however long it has waited', async () => {
+    const lane = await busyLane();
+    const waited = run(lane, 'waited', { until: runtime.now() + 60_000 });
+    await runtime.pass(TIMEOUT_MS - 1);
+    await session().reply();
+    await runtime.pass(TIMEOUT_MS - 1);
+    expect([waited.state, session().isOver]).toEqual(['pending', false]);
+    await runtime.pass(1);
+    expect(waited.error).toMatchObject({ outcome: 'unknown', message: /did not answer within 2000 ms/ });
+    expect(sessions[0]!.isOver).toBe(true);
+  });
+
+  it('without a connection, an unsent statement is a failure of the store', async () => {
+    connect = () => new Promise(nothing);
+    const lost = run(newLane(), 'never');
+    await runtime.pass(TIMEOUT_MS);
+    expect(lost.error).toMatchObject({
+      ...{ outcome: 'not-executed', overloaded: false, passing: true },
+      message: 'there was no connection to a database within 2000 ms',
+    });
+  });
+
+  it('behind a server that is silent, an unsent statement is a failure of the store', async () => {
+    const lane = await busyLane();
+    const lost = run(lane, 'never', { until: runtime.now() + 1_500 });
+    await runtime.pass(1_500);
+    expect(lost.error).toMatchObject({ overloaded: false, passing: true });
+  });
+
+  it('puts a statement aside whose row others have locked, until its time is over', async () => {
+    const lane = newLane();
+    const at = runtime.now();
+    const blocked = run(lane, 'locked', { lines: ['k'], until: at + 500 });
+    run(lane, 'behind it', { lines: ['k'] });
+    run(lane, 'free', { lines: ['j'] });
+    await settled();
+    await session().reply(locked());
+    expect(sent, 'others do not wait for the row').toEqual(['locked', 'free']);
+    await session().reply();
+    while (blocked.state === 'pending') {
+      const { length } = sent;
+      await runtime.pass(5);
+      if (sent.length > length && blocked.state === 'pending') await session().reply(locked());
+    }
+    const tries = sent.filter((text) => text === 'locked').length;
+    expect(tries).toBeGreaterThan(5);
+    expect(tries).toBeLessThan(12);
+    expect([blocked.error, runtime.now() - at]).toEqual([
+      expect.objectContaining({ message: 'row locked' }),
+      500,
+    ]);
+    expect(sent.at(-1)).toBe('behind it');
+  });
+
+  it('a renewal whose rows are locked fails at once: others of its batch wait for the reply', async () => {
+    const lane = newLane();
+    const renewal = run(lane, 'renewal', { urgency: 'renewal' });
+    await settled();
+    await session().reply(locked());
+    expect(renewal.error).toMatchObject({ message: 'row locked' });
+  });
+
+  it('statements that wait long for a lock of others keep one lane of the store', async () => {
+    const lanes = [newLane(), newLane()];
+    for (const lane of lanes) run(lane, 'gap', { until: Infinity });
+    await settled();
+    const [a, b] = sessions as [ScriptedSession, ScriptedSession];
+    await runtime.pass(1_000);
+    await a.reply(locked());
+    await b.reply(locked());
+    await runtime.pass(1_000);
+    expect(sent, 'one of them waits again').toEqual(['gap', 'gap', 'gap']);
+    for (const lane of lanes) run(lane, 'free');
+    await settled();
+    expect(sent.filter((text) => text === 'free')).toHaveLength(1);
+  });
+
+  it('close() sends the releases that wait, and nothing else', async () => {
+    const lane = await busyLane();
+    const [acquire, release] = [run(lane, 'acquire'), run(lane, 'release', { urgency: 'release' })];
+    const closed = watched(lane.close());
+    await settled();
+    expect([acquire.state, closed.state]).toEqual(['rejected', 'pending']);
+    await replyToAll();
+    expect(sent).toEqual(['first', 'release']);
+    expect([release.state, closed.state, session().isOver]).toEqual(['fulfilled', 'fulfilled', true]);
+    expect(run(lane, 'late').state).toBe('pending');
+  });
+
+  it('close() waits for one time-out at most', async () => {
+    const lane = await busyLane();
+    const release = run(lane, 'release', { urgency: 'release', until: Infinity });
+    const closed = watched(lane.close());
+    await runtime.pass(TIMEOUT_MS);
+    expect([release.state, closed.state, session().isOver]).toEqual(['rejected', 'fulfilled', true]);
+  });
+
+  it(`refuses acquires when ${MAX_UNSENT} statements wait, never renewals and releases`, async () => {
+    const lane = await busyLane();
+    load.unsent = MAX_UNSENT;
+    const refused = run(lane, 'acquire');
+    await settled();
+    expect(refused.error).toMatchObject({ overloaded: true, outcome: 'not-executed' });
+    for (const urgency of ['renewal', 'release'] as const) run(lane, urgency, { urgency });
+    await replyToAll();
+    expect(sent).toEqual(['first', 'renewal', 'release']);
+  });
 });

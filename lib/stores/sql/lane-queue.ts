@@ -1,0 +1,106 @@
+/** Classes of statements, the most urgent one first. */
+const URGENCIES = ['renewal', 'release', 'woken', 'other'] as const;
+
+/** How soon a statement is sent. `woken`: an acquire of a caller that has waited for its key, or a forced unlock. */
+export type Urgency = (typeof URGENCIES)[number];
+
+/** A statement that waits, as the queue sees it. */
+export interface Queued {
+  readonly urgency: Urgency;
+  /** Statements with a line in common keep the order of their requests, whatever their urgency. */
+  readonly lines: readonly string[];
+  /** Owner of an acquire. */
+  readonly owner?: string | undefined;
+  /** Until when it may be sent. */
+  readonly until: number;
+  /** For a renewal: from when it lets no other statement go first. */
+  readonly urgentFrom?: number | undefined;
+  /** Its class: that of the most urgent statement behind it in its lines. Set by the queue. */
+  rank: number;
+  /** Number of lines in which others are before it, and 1 more while it may not be sent. Set by the queue. */
+  blockers: number;
+}
+
+const urgentFrom = (one: Queued): number => one.urgentFrom ?? Infinity;
+
+/** Statements of a lane that wait, and the one that is under way. Decides which is sent next. */
+export class LaneQueue<Q extends Queued> {
+  /** Statements without a reply. */
+  readonly all = new Set<Q>();
+  private readonly lines = new Map<string, Q[]>();
+  /** Statements that may be sent, by rank. */
+  private readonly ready = URGENCIES.map(() => new Set<Q>());
+  private hasRenewed = false;
+
+  add(one: Q): void {
+    this.all.add(one);
+    one.rank = URGENCIES.indexOf(one.urgency);
+    for (const name of one.lines) {
+      const line = this.lines.get(name);
+      if (!line) this.lines.set(name, [one]);
+      else {
+        line.push(one);
+        one.blockers += 1;
+      }
+    }
+    if (one.blockers > 0) this.raiseBefore(one, one.rank);
+    else this.ready[one.rank]!.add(one);
+  }
+
+  /** Returns the statement to send, and keeps it at the head of its lines until {@link delete} or {@link hold}. */
+  next(now: number): Q | undefined {
+    const [renewals, ...others] = this.ready as [Set<Q>, ...Set<Q>[]];
+    let renewal: Q | undefined;
+    for (const one of renewals) if (!renewal || urgentFrom(one) < urgentFrom(renewal)) renewal = one;
+    const [other] = others.find(({ size }) => size > 0) ?? [];
+    const givesWay = other && renewal && this.hasRenewed && now < urgentFrom(renewal);
+    const next = givesWay ? other : (renewal ?? other);
+    this.hasRenewed = next !== undefined && next === renewal;
+    if (next) this.ready[next.rank]!.delete(next);
+    return next;
+  }
+
+  /** Keeps a statement, which was returned by {@link next}, from being sent until {@link resume}. */
+  hold(one: Q): void {
+    one.blockers += 1;
+  }
+
+  resume(one: Q): void {
+    if (this.all.has(one)) this.unblock(one);
+  }
+
+  delete(one: Q): void {
+    if (!this.all.delete(one)) return;
+    this.ready[one.rank]!.delete(one);
+    for (const name of one.lines) {
+      const line = this.lines.get(name)!;
+      const at = line.indexOf(one);
+      line.splice(at, 1);
+      if (line.length === 0) this.lines.delete(name);
+      else if (at === 0) this.unblock(line[0]!);
+    }
+  }
+
+  /** Returns the acquire of an owner, sent or not. */
+  acquireOf(line: string, owner: string): Q | undefined {
+    return this.lines.get(line)?.find((one) => one.owner === owner);
+  }
+
+  private unblock(one: Q): void {
+    one.blockers -= 1;
+    if (one.blockers === 0) this.ready[one.rank]!.add(one);
+  }
+
+  /** What waits behind others makes them as urgent as itself. */
+  private raiseBefore(one: Q, rank: number): void {
+    for (const name of one.lines) {
+      for (const earlier of this.lines.get(name)!) {
+        if (earlier === one) break;
+        if (earlier.rank <= rank) continue;
+        if (this.ready[earlier.rank]!.delete(earlier)) this.ready[rank]!.add(earlier);
+        earlier.rank = rank;
+        this.raiseBefore(earlier, rank);
+      }
+    }
+  }
+}

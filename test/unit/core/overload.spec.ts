@@ -1,0 +1,105 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import {
+  LockAbortedError,
+  LockNotAcquiredError,
+  LockStoreError,
+} from '../../../lib/core/errors/lock.errors.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
+import { granted, taken } from '../../support/core/scripted-store.js';
+import { settled } from '../../support/core/virtual-runtime.js';
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import type { LockCall } from '../../../lib/core/settings/lock-call.js';
+
+const overload = (): StoreFailure =>
+  new StoreFailure('this process asks it for more than it serves', 'not-executed', { overloaded: true });
+
+describe('a process that asks for more than its store serves', () => {
+  let core: ReturnType<typeof coreUnderTest>;
+  let events: string[];
+
+  const acquire = (options: Partial<LockCall> = {}): Watched<Lease> =>
+    watched(core.manager.acquire(['k'], core.call({ waitMs: 5_000, ...options })));
+
+  beforeEach(() => {
+    core = coreUnderTest();
+    events = [];
+    core.manager.on('store-down', () => events.push('down'));
+  });
+
+  it('tells a caller whose request was never sent so, and does not call that an outage', async () => {
+    const caller = acquire();
+    await core.runtime.pass(5_000);
+    await core.store.next('acquire').fail(overload());
+    expect(caller.error).toBeInstanceOf(LockStoreError);
+    expect(caller.error).toMatchObject({
+      ...{ code: 'LOCK_STORE_FAILED', reason: 'overloaded', outcome: 'not-executed', retryable: true },
+      message:
+        'No request was sent while acquiring "k", after 5000 ms: this process asks it for more than it serves. ' +
+        'This says nothing about whether the lock is taken. The store works. ' +
+        'Ask for fewer locks at once, give the store more connections, or try again later.',
+    });
+    expect([events, core.log.lines]).toEqual([[], []]);
+  });
+
+  it('leaves the callers behind the one that hears of it their own time', async () => {
+    const [first, second] = [acquire({ waitMs: 1_000 }), acquire()];
+    await core.runtime.pass(1_000);
+    await core.store.next('acquire').fail(overload());
+    expect([first.state, second.state]).toEqual(['rejected', 'pending']);
+    await core.store.next('acquire').reply(granted());
+    expect(second.state).toBe('fulfilled');
+  });
+
+  it('ends the wait of a caller behind an unsent request in its time', async () => {
+    core.store.unsent = () => overload();
+    const [, second] = [acquire({ waitMs: 60_000 }), acquire({ waitMs: 1_000 })];
+    await core.runtime.pass(1_000);
+    expect(second.error).toMatchObject({ reason: 'overloaded' });
+  });
+
+  it('a waiter that was told "taken" before its last request hears that again', async () => {
+    const caller = acquire({ waitMs: 1_000 });
+    await core.store.next('acquire').reply(taken(999));
+    await core.runtime.pass(1_000);
+    await core.store.next('acquire').fail(overload());
+    expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  it('counts a lease from when its request was sent', async () => {
+    const caller = acquire({ waitMs: 60_000, leaseMs: 1_000 });
+    await core.runtime.pass(20_000);
+    await core.store
+      .next('acquire')
+      .reply({ status: 'granted', validForMs: 1_000, token: 1, since: core.runtime.now() });
+    expect(caller.value?.remainingMs()).toBe(1_000);
+  });
+
+  it('withdraws unsent requests when a caller gives up, and when the app stops', async () => {
+    const controller = new AbortController();
+    const caller = acquire({ signal: controller.signal });
+    const { claim } = core.store.next('acquire');
+    const aborted = (): boolean[] => claim.withdrawnBy!.map((signal) => signal.aborted);
+    expect(aborted()).toEqual([false, false]);
+    controller.abort();
+    await settled();
+    expect(aborted()).toEqual([false, true]);
+    expect(caller.error).toBeInstanceOf(LockAbortedError);
+    void core.manager.close();
+    await settled();
+    expect(aborted()).toEqual([true, true]);
+  });
+
+  it('a renewal and a release may be sent until their lease ends', async () => {
+    const caller = acquire();
+    await core.store.next('acquire').reply(granted());
+    const { validUntil } = caller.value!.parts[0]!.hold;
+    await core.runtime.pass(10_000);
+    const renewal = core.store.next('extend');
+    expect(renewal.claim.until).toBe(validUntil);
+    await renewal.reply([{ status: 'held', validForMs: 30_000 }]);
+    void caller.value!.release();
+    await settled();
+    expect(core.store.next('release').until).toBeGreaterThanOrEqual(validUntil);
+  });
+});
