@@ -30,6 +30,8 @@ export interface ServerRules {
   readonly lockWaitMs: number;
   /** After this the server gives a statement up. */
   readonly statementMs: number;
+  /** How long it works at a statement; it works at one at a time. Default: 0. */
+  readonly serviceMs?: number;
 }
 
 /** A statement that the server has begun. */
@@ -64,6 +66,7 @@ export class SimDatabase {
   private readonly rowLocks = new Map<string, number>();
   private slow: { name: StatementName; ms: number } | undefined;
   private stubborn = 0;
+  private busyUntil = 0;
 
   constructor(
     private readonly agenda: Agenda,
@@ -143,7 +146,10 @@ export class SimDatabase {
       this.saw(refused);
       this.ended(session, running, () => reply({ refused }));
     };
-    this.whenFree(its, running, refuse);
+    const { serviceMs = 0 } = this.rules;
+    if (serviceMs === 0) return this.whenFree(its, running, refuse);
+    this.busyUntil = Math.max(this.agenda.now, this.busyUntil) + serviceMs;
+    this.agenda.at(this.busyUntil, () => this.whenFree(its, running, refuse));
   }
 
   /** Ends a session. Returns true when nothing of it comes any more. */
