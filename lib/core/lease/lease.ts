@@ -240,7 +240,8 @@ export class Lease implements AsyncDisposable {
    * The method fails with `LockLostError` if this lease is lost, and with `LOCK_NOT_REENTRANT` if its mode cannot nest or
    * it has `oncePerMs`.
    *
-   * @param self object of the method; of several wrappers on one method, the outermost enters
+   * @param self object of the method, which may also inherit it (`super.check`); of several wrappers on one method, the
+   * outermost enters
    * @throws LockConfigurationError for a function that is not a method of `self` with `@Locked`, for `@Limited`, and on
    * the lease of a permit
    *

@@ -21,6 +21,14 @@ const CAUSES =
   'It has no @Locked, another decorator above @Locked wraps it, a subclass overrides it, or it is a spy or a mock. Put ' +
   '@Locked on top, or call the method directly: it is an ordinary caller then.';
 
+/** Returns whether an object has the method under its name, itself or by a class that it inherits from: `super.pay`. */
+const has = (self: object, name: PropertyKey, method: unknown): boolean => {
+  for (let owner: object | null = self; owner; owner = Reflect.getPrototypeOf(owner)) {
+    if (Reflect.get(owner, name, self) === method) return true;
+  }
+  return false;
+};
+
 /**
  * Calls a locked method of `self` as a nested call of a lease. The lease goes to the wrapper as an argument: no other
  * call can have it, whatever the asynchronous context is.
@@ -41,7 +49,7 @@ export const callInside = (lease: object, self: unknown, method: unknown, args: 
     );
   }
   const isObject = (typeof self === 'object' && self !== null) || typeof self === 'function';
-  if (!isObject || Reflect.get(self, known.name) !== method) {
+  if (!isObject || !has(self, known.name, method)) {
     throw new LockConfigurationError(
       `lease.call was given the locked method "${name}", but its object has ${isObject ? 'another one' : 'none'} under ` +
         `that name. ${isObject ? CAUSES : `Pass the object first: lease.call(service, service.${name}, …).`}`,

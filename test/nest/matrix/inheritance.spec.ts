@@ -2,7 +2,7 @@ import { compileFunction } from 'node:vm';
 import { Injectable, type Provider, type Type } from '@nestjs/common';
 import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
-import { LockService, Locked } from 'nest-redis-lock';
+import { currentLease, LockService, Locked } from 'nest-redis-lock';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';
 
@@ -70,7 +70,7 @@ describe('an inherited method', () => {
     await expect(instance.pay('1')).resolves.toBe('child done');
   });
 
-  it('shares one hold with an override that is locked on the same key and calls it', async () => {
+  it('shares one hold with an override that is locked on the same key and nests it', async () => {
     const inside: { redis: string[]; held: number }[] = [];
     @Injectable()
     class Child extends Base {
@@ -80,7 +80,7 @@ describe('an inherited method', () => {
 
       @Locked('order:<<id>>')
       override async pay(id: string): Promise<string> {
-        const result = await super.pay(id);
+        const result = await currentLease().call(this, super.pay, id);
         // The inner section has ended, and must not have given back what the outer one holds.
         inside.push({ redis: await world.holds(), held: this.locks.held().length });
         return result;

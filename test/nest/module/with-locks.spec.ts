@@ -99,14 +99,12 @@ describe('locks of several services', () => {
     await nothingHeld();
   });
 
-  it('inside a lock on one of the keys leave the lease of that as it is', async () => {
-    await stock.withLock('sku', { leaseMs: 20_000 }, async (outer) => {
-      await withLocks(both, { leaseMs: 60_000 }, (lease) => {
-        expect(lease.of(billing, 'invoice').remainingMs()).toBeGreaterThan(50_000);
-        expect(lease.of(stock, 'sku').remainingMs()).toBeLessThanOrEqual(20_000);
-      });
-      expect(outer.remainingMs()).toBeLessThanOrEqual(20_000);
+  it('inside a lock on one of the keys wait for it, as any other caller', async () => {
+    await stock.withLock('sku', async () => {
+      const attempt = withLocks(both, () => 'ran');
+      await expect(attempt).rejects.toMatchObject({ code: 'LOCK_TAKEN', key: 'sku', heldAround: true });
     });
+    await nothingHeld();
   });
 
   it('are refused before any is taken where a mode cannot be, or a key is wanted plain and in a mode', async () => {
@@ -124,10 +122,12 @@ describe('locks of several services', () => {
     await nothingHeld();
   });
 
-  it('let locks inside on the same keys in', async () => {
-    await withLocks(both, async () => {
-      expect(await stock.withLock('sku', () => 'in')).toBe('in');
-      expect(await billing.withLock('invoice', () => 'in')).toBe('in');
+  it('let calls in that are proven inside of one of their leases, and no others', async () => {
+    await withLocks(both, async (lease) => {
+      const inside = lease.of(stock, 'sku');
+      expect(await stock.withLock('sku', { inside }, () => 'in')).toBe('in');
+      const unproven = billing.withLock('invoice', () => 'in');
+      await expect(unproven).rejects.toMatchObject({ code: 'LOCK_TAKEN', heldAround: true });
       expect(currentLease().keys).toEqual(['sku']);
     });
   });
