@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
+import type { Lease } from 'nest-redis-lock';
 import { until, within } from '../support/async.js';
 import { channelOf, holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 
@@ -126,19 +127,18 @@ describe('a fair lock', () => {
     await using _lease = await within(5_000, waiting);
   });
 
-  it('excludes callers that take the key without fair, and is reentrant either way', async () => {
+  it('excludes callers that take the key without fair, and takes nested calls of either kind', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
     await one.locks.withLock(key, fair, async (outer) => {
       expect(await two.locks.tryAcquire(key)).toBeNull();
-      await one.locks.withLock(key, fair, ({ owner }) => expect(owner).toBe(outer.owner));
-      await one.locks.withLock(key, ({ owner }) => expect(owner).toBe(outer.owner));
-      const nested = one.locks.withLock(key, { ...fair, reentrant: false }, () => undefined);
-      await expect(nested).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
+      const isSame = ({ owner }: Lease) => expect(owner).toBe(outer.owner);
+      await one.locks.withLock(key, { ...fair, inside: outer }, isSame);
+      await one.locks.withLock(key, { inside: outer }, isSame);
     });
-    await one.locks.withLock(key, async () => {
+    await one.locks.withLock(key, async (inside) => {
       expect(await two.locks.tryAcquire(key, fair)).toBeNull();
-      await one.locks.withLock(key, fair, () => undefined);
+      await one.locks.withLock(key, { ...fair, inside }, () => undefined);
     });
     const plain = await one.locks.acquire(key);
     const waiting = two.locks.acquire(key, PATIENT);

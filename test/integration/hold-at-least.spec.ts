@@ -143,7 +143,9 @@ describe('holdAtLeastMs', () => {
   it('of an inner section keeps the hold of the outer one', async () => {
     const { locks } = lab.open();
     const key = newKey();
-    await locks.withLock(key, () => locks.withLock(key, { holdAtLeastMs: 10_000 }, () => undefined));
+    await locks.withLock(key, (inside) =>
+      locks.withLock(key, { holdAtLeastMs: 10_000, inside }, () => undefined),
+    );
     const { leftMs } = (await lab.hold(key))!;
     expect(leftMs).toBeGreaterThan(5_000);
     expect(leftMs).toBeLessThanOrEqual(10_000);

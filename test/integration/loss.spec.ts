@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { detached, LockLostError } from 'nest-redis-lock';
+import { LockLostError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
@@ -63,7 +63,7 @@ describe('the news of a loss', () => {
     const { locks, events } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
     await locks.withLock(key, async (outer) => {
-      await locks.withLock(key, async (inner) => {
+      await locks.withLock(key, { inside: outer }, async (inner) => {
         await lose(key, () => events('lost'));
         expect([outer.signal.aborted, inner.signal.aborted]).toEqual([true, true]);
       });
@@ -71,7 +71,7 @@ describe('the news of a loss', () => {
     expect(events('lost')).toHaveLength(1);
   });
 
-  it('frees its place: the own call of a holder outside of its section is served while its work goes on', async () => {
+  it('frees its place: another call of the holder is served while its work goes on', async () => {
     const { locks } = lab.open({ waitMs: 20_000, ...SHORT_WATCHDOG });
     const key = newKey();
     const tokens = await within(
@@ -79,7 +79,7 @@ describe('the news of a loss', () => {
       locks.withLock(key, async (lease) => {
         await lab.admin.del(holdName(key));
         await until(() => lease.lost);
-        return [lease.fencingToken, await detached(() => locks.withLock(key, (own) => own.fencingToken))];
+        return [lease.fencingToken, await locks.withLock(key, (own) => own.fencingToken)];
       }),
       'the section',
     );

@@ -63,9 +63,9 @@ describe('a read-write lock', () => {
   it('keeps its lease when a nested call requests a shorter one', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
-    await one.locks.withLock(key, { mode: 'write', leaseMs: 60_000 }, async () => {
+    await one.locks.withLock(key, { mode: 'write', leaseMs: 60_000 }, async (inside) => {
       for (const mode of MODES) {
-        await one.locks.withLock(key, { mode, leaseMs: 1_000 }, () => undefined);
+        await one.locks.withLock(key, { mode, leaseMs: 1_000, inside }, () => undefined);
         expect(await lab.admin.pttl(holdName(key))).toBeGreaterThan(30_000);
         expect(await two.locks.tryAcquire(key, { mode: 'read' })).toBeNull();
       }

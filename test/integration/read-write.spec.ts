@@ -218,9 +218,9 @@ describe('a call inside another one of the same key', () => {
       ['write', 'read'],
       ['write', 'write'],
     ] as const) {
-      await locks.withLock(key, { mode: outer }, async () => {
+      await locks.withLock(key, { mode: outer }, async (inside) => {
         const before = (await lab.calls())['evalsha'];
-        await locks.withLock(key, { mode: inner, waitMs: 0 }, () => Promise.resolve());
+        await locks.withLock(key, { mode: inner, waitMs: 0, inside }, () => Promise.resolve());
         expect((await lab.calls())['evalsha']).toBe(before);
       });
     }
@@ -229,10 +229,10 @@ describe('a call inside another one of the same key', () => {
   it('reads inside a read lock although a writer waits', async () => {
     const [a, b] = [lab.open(), lab.open()];
     const key = newKey();
-    await a.locks.withLock(key, { mode: 'read' }, async () => {
+    await a.locks.withLock(key, { mode: 'read' }, async (inside) => {
       const written = b.locks.acquire(key, { mode: 'write' });
       await untilQueued(key, 1);
-      await a.locks.withLock(key, { mode: 'read', waitMs: 0 }, () => Promise.resolve());
+      await a.locks.withLock(key, { mode: 'read', waitMs: 0, inside }, () => Promise.resolve());
       void written.then((lease) => lease.release());
     });
     await lab.nothingLeft(a, b);
@@ -249,8 +249,8 @@ describe('a call inside another one of the same key', () => {
     async (outer, inner) => {
       const { locks } = lab.open();
       const key = newKey();
-      const nested = locks.withLock(key, { mode: outer }, () =>
-        locks.withLock(key, { mode: inner, waitMs: Infinity }, () => 'ran'),
+      const nested = locks.withLock(key, { mode: outer }, (inside) =>
+        locks.withLock(key, { mode: inner, waitMs: Infinity, inside }, () => 'ran'),
       );
       const error: LockNotAcquiredError = await within(5_000, nested).then(
         () => Promise.reject(new Error('it ran')),
@@ -259,7 +259,9 @@ describe('a call inside another one of the same key', () => {
       expect(error).toMatchObject({ code: 'LOCK_NOT_REENTRANT', key });
       expect(error.message).toContain('would wait for that');
       await expect(
-        locks.withLock(key, { mode: outer }, () => locks.tryWithLock(key, { mode: inner }, () => 'ran')),
+        locks.withLock(key, { mode: outer }, (inside) =>
+          locks.tryWithLock(key, { mode: inner, inside }, () => 'ran'),
+        ),
       ).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
       await lab.nothingLeft();
     },
@@ -268,8 +270,8 @@ describe('a call inside another one of the same key', () => {
   it('is rejected with the reason why a reader cannot write', async () => {
     const { locks } = lab.open();
     const key = newKey();
-    const nested = locks.withLock(key, { mode: 'read' }, () =>
-      locks.withLock(key, { mode: 'write' }, () => undefined),
+    const nested = locks.withLock(key, { mode: 'read' }, (inside) =>
+      locks.withLock(key, { mode: 'write', inside }, () => undefined),
     );
     await expect(nested).rejects.toThrow(/two readers that both want to write would wait for each other/);
   });
@@ -293,7 +295,7 @@ describe('a write lock that is downgraded', () => {
     await lab.renewals(4);
     expect(lease.lost).toBe(false);
     expect((await b.locks.inspect(key))?.waiting).toHaveLength(1);
-    await expect(lease.run(() => a.locks.acquire(key, { mode: 'write' }))).rejects.toMatchObject({
+    await expect(a.locks.acquire(key, { mode: 'write', inside: lease })).rejects.toMatchObject({
       code: 'LOCK_NOT_REENTRANT',
     });
     await lease.downgrade();
@@ -322,7 +324,7 @@ describe('a write lock that is downgraded', () => {
     }
     const key = newKey();
     await locks.withLock(key, { mode: 'write' }, async (lease) => {
-      await locks.withLock(key, { mode: 'write' }, async (inner) => {
+      await locks.withLock(key, { mode: 'write', inside: lease }, async (inner) => {
         await expect(inner.downgrade()).rejects.toThrow('downgrade the lease of that');
         await expect(lease.downgrade()).rejects.toThrow('nested calls are inside');
       });

@@ -100,7 +100,7 @@ describe('the watchdog knows the holder', () => {
   it('of a lock that was acquired and released twice by nested calls: the next hold is renewed', async () => {
     const { locks } = lab.open(SHORT_WATCHDOG);
     const key = newKey();
-    await locks.withLock(key, () => locks.withLock(key, () => undefined));
+    await locks.withLock(key, (inside) => locks.withLock(key, { inside }, () => undefined));
     await using lease = await locks.acquire(key);
     await lab.renewals(PAST_THE_LEASE);
     expect(lease.remainingMs()).toBeGreaterThan(0);

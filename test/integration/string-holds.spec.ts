@@ -247,7 +247,7 @@ describe('a string at the key of a lock', () => {
     const requests = async (): Promise<number> => (await lab.calls())['evalsha'] ?? 0;
     for (const mode of MODES) {
       const lease = await locks.acquire(key, { mode: mode === 'read' ? 'write' : mode });
-      expect(await locks.tryAcquire(key, { mode, reentrant: false })).toBeNull();
+      expect(await locks.tryAcquire(key, { mode })).toBeNull();
       const waiting = other.locks.acquire(key, { mode });
       await found(key);
       // The next request refreshes the queue entry.
