@@ -85,14 +85,18 @@ const abortOf = (random: Random): Pick<Task, 'abortAfterMs'> =>
 const leaseOf = (random: Random): Pick<Task, 'leaseMs'> =>
   random.chance(0.25) ? { leaseMs: random.whole(60, 600) } : {};
 
-/** Inside a lock: the same key again, one after the other or as siblings, or another one. */
+/**
+ * Inside a lock: the same key again, one after the other or as siblings, or another one. A task that does not say that it
+ * is nested waits for the lock around it, in vain, and briefly.
+ */
 const nested = (random: Random, key: string, keys: Keys): Step => {
-  const again = (): Task => ({
-    style: 'withLock',
-    keys: [key],
-    waitMs: waitOf(random),
-    steps: [write(random, key)],
-  });
+  const again = (): Task => {
+    const task = { keys: [key], steps: [write(random, key)] };
+    const kind = random.next();
+    if (kind < 0.2) return { ...task, style: 'locked', waitMs: null };
+    if (kind < 0.35) return { ...task, style: 'withLock', waitMs: random.whole(0, 60), ordinary: true };
+    return { ...task, style: 'withLock', waitMs: waitOf(random) };
+  };
   const kind = random.next();
   if (kind < 0.3) return { do: 'nest', tasks: [again()] };
   if (kind < 0.6) return { do: 'nest', tasks: [again(), { ...again(), style: 'acquire' }, again()] };

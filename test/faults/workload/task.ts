@@ -77,6 +77,8 @@ export interface Task {
   /** The caller's signal aborts after this long. */
   readonly abortAfterMs?: number;
   readonly steps: readonly Step[];
+  /** Of a nested task: it does not say which lock it is a part of. */
+  readonly ordinary?: true;
   /** What the caller does with the lease when it is over. */
   readonly after?: readonly Step[];
 }

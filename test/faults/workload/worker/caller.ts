@@ -39,6 +39,12 @@ const waitMsOf = ({ style, waitMs }: Task): number | null => {
   return style.startsWith('locked') ? DECORATED.waitMs : waitMs;
 };
 
+/** The lease of the nearest lock around a task, which proves that it is nested: the lease of a permit proves nothing. */
+const proofOf = ({ ordinary }: Task, enclosing: readonly OpenLease[]): Lease | undefined =>
+  ordinary
+    ? undefined
+    : enclosing.find(({ lease }) => lease.parts.every(({ hold }) => hold.claim.kind !== 'permit'))?.lease;
+
 /** Nothing else of the process runs for so long. */
 const blockFor = (ms: number): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
@@ -111,7 +117,7 @@ export class Caller {
     try {
       const served = isByHand(style)
         ? await this.byHand(style, task, signal, begin, enclosing)
-        : await this.inSection(style, task, signal, async (lease) => {
+        : await this.inSection(style, task, signal, proofOf(task, enclosing), async (lease) => {
             const own = begin(lease);
             await this.steps(task.steps, own, [own, ...enclosing]);
             recorder.ended(own);
@@ -132,9 +138,12 @@ export class Caller {
     style: Exclude<Style, ByHand>,
     { keys, waitMs, leaseMs, holdAtLeastMs, permits, mode }: Task,
     { signal }: CallerSignal,
+    inside: Lease | undefined,
     section: Section,
   ): Promise<boolean> {
     const { locks, orders } = this.around;
+    const locked = <A extends unknown[], R>(method: (this: Orders, ...args: A) => R, ...args: A): R =>
+      inside ? inside.call(orders, method, ...args) : method.call(orders, ...args);
     const [first, second] = keys;
     switch (style) {
       case 'withLock':
@@ -146,6 +155,7 @@ export class Caller {
           leaseMs,
           holdAtLeastMs,
           signal,
+          inside,
           mode: fair ? 'fair' : mode,
         } as const;
         await locks.withLock(this.namesOf(keys), options, section);
@@ -159,18 +169,18 @@ export class Caller {
         return true;
       }
       case 'locked':
-        await orders[mode ? OF_MODE[mode] : 'watched'](this.round, first!, section);
+        await locked(orders[mode ? OF_MODE[mode] : 'watched'], this.round, first!, section);
         return true;
       case 'locked, fair':
-        await orders.fair(this.round, first!, section);
+        await locked(orders.fair, this.round, first!, section);
         return true;
       case 'locked, fixed':
-        await orders.fixed(this.round, first!, section);
+        await locked(orders.fixed, this.round, first!, section);
         return true;
       case 'locked, skip':
-        return orders.skipped(this.round, first!, section);
+        return locked(orders.skipped, this.round, first!, section);
       case 'locked, two keys':
-        await orders.two(this.round, first!, second!, section);
+        await locked(orders.two, this.round, first!, second!, section);
         return true;
     }
   }
@@ -178,12 +188,13 @@ export class Caller {
   /** Nothing releases these leases but their caller. False when a `tryAcquire` resolved with null. */
   private async byHand(
     style: ByHand,
-    { keys, waitMs, leaseMs, steps, permits, mode }: Task,
+    task: Task,
     { signal }: CallerSignal,
     begin: (lease: Lease) => OpenLease,
     enclosing: readonly OpenLease[],
   ): Promise<boolean> {
     const { locks, recorder } = this.around;
+    const { keys, waitMs, leaseMs, steps, permits, mode } = task;
     const options = { waitMs: waitMs ?? Infinity, leaseMs, signal };
     const method = style.startsWith('try') ? 'tryAcquire' : 'acquire';
     const lease =
@@ -191,6 +202,7 @@ export class Caller {
         ? await locks.permits(this.nameOf(keys[0]!), { permits: permits ?? undefined })[method](options)
         : await locks[method](this.namesOf(keys), {
             ...options,
+            inside: proofOf(task, enclosing),
             mode: style.endsWith('fair') ? 'fair' : mode,
           });
     if (!lease) return false;

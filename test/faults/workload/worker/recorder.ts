@@ -100,8 +100,8 @@ export class Recorder {
   /** `around`: the leases of the sections that the caller runs in, innermost first. */
   granted(call: string, lease: Lease, around: readonly OpenLease[]): OpenLease {
     const id = `${this.process}.L${++this.leases}`;
-    const parts = lease.parts.map(({ finalKey, hold, entry }) => {
-      const sharedWith = entry && around.find(({ holds }) => holds.has(hold))?.id;
+    const parts = lease.parts.map(({ finalKey, hold, outer }) => {
+      const sharedWith = outer && around.find(({ holds }) => holds.has(hold))?.id;
       const isShared = hold.claim.kind === 'permit' || hold.claim.kind === 'read';
       const owner = isShared ? { owner: hold.claim.owner } : {};
       return {
