@@ -9,11 +9,11 @@ import {
 } from '../../support/cycles/cycle.js';
 
 /** The same key again and again, each time from further inside. */
-const reentrant: Cycle = ({ locks, longLived, occupancy, n }) => {
+const nested: Cycle = ({ locks, longLived, occupancy, n }) => {
   const key = coldKey(n);
-  return locks.withLock(key, { signal: longLived }, () =>
-    locks.withLock(key, { signal: longLived }, async (lease) =>
-      lease.run(() => locks.withLock(key, inside(occupancy, key))),
+  return locks.withLock(key, { signal: longLived }, (outer) =>
+    locks.withLock(key, { signal: longLived, inside: outer }, async (lease) =>
+      lease.run(() => locks.withLock(key, { inside: lease }, inside(occupancy, key))),
     ),
   );
 };
@@ -21,9 +21,9 @@ const reentrant: Cycle = ({ locks, longLived, occupancy, n }) => {
 /** Calls that are nested in one section and want the same key go in one after the other. */
 const siblings: Cycle = ({ locks, longLived, occupancy, n }) => {
   const key = coldKey(n);
-  return locks.withLock(key, async () => {
-    const nested = () => locks.withLock(key, { signal: longLived }, inside(occupancy, key));
-    const [first] = await Promise.all([nested(), nested(), nested()]);
+  return locks.withLock(key, async (outer) => {
+    const sibling = () => locks.withLock(key, { signal: longLived, inside: outer }, inside(occupancy, key));
+    const [first] = await Promise.all([sibling(), sibling(), sibling()]);
     return first;
   });
 };
@@ -44,10 +44,23 @@ const several: readonly Cycle[] = [LONG_WAIT_MS, SHORT_WAIT_MS].map(
     },
 );
 
-const refusedAgain: Cycle = ({ locks, n }) => {
+/** A part of a section that does not say so waits for the section, as any other caller. */
+const unproven: Cycle = ({ locks, n }) => {
   const key = newKey(n);
-  return locks.withLock(key, () => locks.withLock(key, { reentrant: false }, () => 'held' as const));
+  return locks.withLock(key, () => locks.withLock(key, { waitMs: SHORT_WAIT_MS }, () => 'held' as const));
+};
+
+/** The kind of a nested call cannot enter the outer lease. */
+const refusedInside: Cycle = ({ locks, n }) => {
+  const key = newKey(n);
+  return locks.withLock(key, (outer) =>
+    locks.withLock(key, { mode: 'read', inside: outer }, () => 'held' as const),
+  );
 };
 
 /** Locks within locks, and several at once. */
-export const NESTED_CYCLES: readonly Cycle[] = [reentrant, siblings, ordered, ...several, refusedAgain];
+export const NESTED_CYCLES: readonly Cycle[] = [
+  ...[nested, siblings, ordered],
+  ...several,
+  ...[unproven, refusedInside],
+];
