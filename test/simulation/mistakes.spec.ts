@@ -21,7 +21,7 @@ describe('a deliberate mistake is noticed', () => {
 });
 
 describe('a plan that fails', () => {
-  const mistake = SIMULATED.find(({ name }) => name === 'a sibling let in by reentrancy')!;
+  const mistake = SIMULATED.find(({ name }) => name === 'a nested call let in beside its sibling')!;
 
   it('is shrunk to a short one that breaks the same promise', { timeout: TIMEOUT_MS }, async () => {
     const { plan, rule } = (await catchMistake(mistake))!;

@@ -224,7 +224,7 @@ export const HOLDING_MISTAKES: readonly Mistake[] = [
     },
   },
   {
-    name: 'a sibling let in by reentrancy',
+    name: 'a nested call let in beside its sibling',
     edits: [
       {
         in: 'SiblingQueue.enter',
