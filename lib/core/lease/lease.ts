@@ -64,6 +64,11 @@ export class Lease implements AsyncDisposable {
     this.outer = inside.length === 0 ? NONE : inside.filter((lease) => !lease.isClosed);
   }
 
+  /** @internal Unlike `instanceof`, it is false for a Proxy of a lease, which cannot prove a call, and never throws. */
+  static isLease(value: unknown): value is Lease {
+    return typeof value === 'object' && value !== null && #parts in value;
+  }
+
   /** Keys as the caller wrote them, without duplicates, in the order in which they were acquired. */
   get keys(): readonly string[] {
     return (this.ownKeys ??= this.#parts.map((part) => part.key));

@@ -186,13 +186,20 @@ const checkOnce = (kind: LockKind, waitMs: number | undefined): void => {
   }
 };
 
+/** Returns the members of a list, also of its holes. What cannot be read is no list. */
+const membersOf = (value: unknown): readonly unknown[] => {
+  try {
+    return isArray(value) ? Array.from<unknown>(value) : [value];
+  } catch {
+    return [value];
+  }
+};
+
 /** Returns the leases that prove a call to be nested. */
 const checkInside = (value: unknown): readonly Lease[] => {
   if (value === undefined) return NONE;
-  const leases: readonly unknown[] = isArray(value) ? value : [value];
-  // Unlike map, it also checks the holes of a sparse list.
-  return Array.from(leases, (lease) => {
-    if (!(lease instanceof Lease)) {
+  return membersOf(value).map((lease) => {
+    if (!Lease.isLease(lease)) {
       return invalidOption(
         'inside',
         'a lease, or a list of leases (of withLocks: lease.of(service, key))',
