@@ -33,6 +33,14 @@ const remainingMs = async ({ locks }: VirtualLocks): Promise<number | undefined>
 
 const isForeign = (value: unknown): boolean => value === foreign;
 
+const isListOfForeign = (value: unknown): boolean => {
+  try {
+    return Array.isArray(value) && Array.from(value).every(isForeign);
+  } catch {
+    return false;
+  }
+};
+
 const endless = () => new Promise<never>(() => undefined);
 
 const waitMs: Option = {
@@ -173,7 +181,7 @@ const foreign = await createTestingLocks().acquire(KEY);
 
 const inside: Option = {
   is: 'a lease, or a list of leases (of withLocks: lease.of(service, key))',
-  allows: (value) => value === foreign || (Array.isArray(value) && Array.from(value).every(isForeign)),
+  allows: (value) => value === foreign || isListOfForeign(value),
   examples: [foreign, [foreign], []],
   wrong: [null, true, 'lease', {}, [null], [foreign, {}], new Array(1), { ...foreign }],
   does: async ({ world, run }) => {

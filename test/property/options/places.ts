@@ -308,7 +308,8 @@ const SETUPS: readonly Place[] = [
     options: { ...setup.SETTINGS, ...setup.TESTING },
     give: async (options) => {
       createTestingLocks('memory', options);
-      return withSettings(resolveTestingSettings('memory', options).settings);
+      // Its default of 1 s would hide what the other options do.
+      return withSettings(resolveTestingSettings('memory', { maxWaitMs: Infinity, ...options }).settings);
     },
   },
   {
