@@ -19,7 +19,7 @@ import {
   WITHOUT_NEST,
   type LockInterceptorOptions,
 } from '../../../lib/redis-lock.options.js';
-import { resolveTestingSettings } from '../../../lib/testing/testing-options.js';
+import { resolveTestingSettings, type TestingSettings } from '../../../lib/testing/testing-options.js';
 import * as rows from './calls.table.js';
 import type { Locks, Option, Options } from './option.js';
 import * as setup from './setup.table.js';
@@ -306,7 +306,7 @@ const SETUPS: readonly Place[] = [
     title: 'createTestingLocks',
     owner: 'createTestingLocks',
     options: { ...setup.SETTINGS, ...setup.TESTING },
-    give: async (options) => {
+    give: async (options: TestingSettings) => {
       createTestingLocks('memory', options);
       // Its default of 1 s would hide what the other options do.
       return withSettings(resolveTestingSettings('memory', { maxWaitMs: Infinity, ...options }).settings);
