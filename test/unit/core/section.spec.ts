@@ -94,7 +94,9 @@ describe('a call that is proven inside of a lease', () => {
   });
 
   it('also has the keys of the leases that its lease is nested in', async () => {
-    await withLock('a', (a) => inside(a, 'b', (b) => inside(b, 'a', (own) => inside(own, ['a', 'b'], () => 1))));
+    await withLock('a', (a) =>
+      inside(a, 'b', (b) => inside(b, 'a', (own) => inside(own, ['a', 'b'], () => 1))),
+    );
     expect(acquires()).toBe(2);
   });
 
@@ -153,7 +155,9 @@ describe('a call that is proven inside of a lease', () => {
     ['exclusive', 'fair'],
     ['fair', 'exclusive'],
   ] as const)('in a %s lock enters if it wants a %s lock', async (outer, inner) => {
-    const entered = withLock('a', (lease) => inside(lease, 'a', () => 'in', { kind: inner }), { kind: outer });
+    const entered = withLock('a', (lease) => inside(lease, 'a', () => 'in', { kind: inner }), {
+      kind: outer,
+    });
     expect(await entered).toBe('in');
   });
 
@@ -232,7 +236,9 @@ describe('a call in the context of a section that holds its key', () => {
         const waits = watched(withLock('a', () => 'ran', { waitMs: 100, label: 'inner' }));
         await runtime.pass(100);
         expect(waits.error).toMatchObject({ code: 'LOCK_TAKEN', heldAround: true });
-        expect((waits.error as Error).message).toMatch(/a section of "outer" .*lease\.call.*task of a queue/s);
+        expect((waits.error as Error).message).toMatch(
+          /a section of "outer" .*lease\.call.*task of a queue/s,
+        );
         expect(await manager.tryAcquire(['a'], call({ waitMs: 0, label: 'inner' }))).toBeNull();
         expect(warnings()).toHaveLength(1);
         expect(await manager.tryAcquire(['a'], call({ waitMs: 0, label: 'another' }))).toBeNull();
@@ -308,6 +314,17 @@ describe('a call in the context of a section that holds its key', () => {
     const permit = { kind: 'permit', permits: 2 } as const;
     expect(await withLock('p', () => withLock('p', () => 'second', permit), permit)).toBe('second');
     expect(warnings()).toEqual([expect.stringContaining('take the permit once')]);
+  });
+
+  it('warns also where no lock excludes, as in mode off of the testing module', async () => {
+    const never = new LockManager(store, { ...settings, excludes: false }, log, runtime);
+    const nested = never.withLock(['a'], call(), () => never.withLock(['a'], call(), () => 'ran'));
+    expect(await nested).toBe('ran');
+    expect(warnings()).toHaveLength(1);
+    expect(
+      await never.withLock(['a'], call(), (own) => never.withLock(['a'], call({ inside: [own] }), () => 1)),
+    ).toBe(1);
+    expect(warnings()).toHaveLength(1);
   });
 
   it('in detached() has no section around: no warning, no error of its own', async () => {
