@@ -216,7 +216,6 @@ class Contention {
     const { core, queue, wait, wanted, claim, leases } = this;
     const { token, tokens, validForMs, session, lost, grantedBy, owner, waiting } = grant;
     const now = core.runtime.now();
-    const { singleHolder } = kindOf(claim.kind);
     this.logLimit(grant);
     const terms = { token, grantedAt: now, sentAt, validForMs, session, lost, grantedBy, owner };
     const hold = new Hold(wait, queue.endListener, claim, wanted.watchdogMs, terms);
@@ -229,7 +228,7 @@ class Contention {
       if (this.traits.handedOff) beginBatch(hold, reserved, waiting);
       const shares = mayShare(wanted.call);
       if (shares) hold.beginSharing(now + MAX_BATCH_MS);
-      if (singleHolder) queue.has(hold);
+      if (kindOf(claim.kind).singleHolder) queue.has(hold);
       else queue.granted(this.isContender, shares ? hold : undefined);
       return hold;
     }

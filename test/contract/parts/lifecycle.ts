@@ -97,7 +97,7 @@ export function describeLifecycle(
       const { outcomes, key } = await endsWhenClosing(await context.connect());
       // A store in its process has nothing to reach.
       const end = context.harness.address === undefined ? 'answered' : 'not-executed';
-      // A store with sessions knows by itself which claims it has a node for. One that queues requests sends releases still.
+      // A store with sessions knows by itself which claims it has a node for. A store that queues requests still sends releases.
       const known = context.hasSessions ? ['extendMany', 'release'] : context.polled ? ['release'] : [];
       expect(outcomes).toEqual(requests.map(([name]) => (known.includes(name) ? 'answered' : end)));
       expect((await holderOf(await context.connect(), key)) !== null).toBe(end === 'answered');
