@@ -240,7 +240,9 @@ export class LockManager implements LeaseHost {
       lease.succeeded(call);
     } finally {
       open.close();
-      if (lease.close()) await lease.emptied();
+      // A nested call may still enter another key of the lease.
+      while (lease.entered) await lease.entered.emptied();
+      lease.close();
       const ended = this.end(lease);
       if (call.awaitRelease) await ended;
     }
@@ -359,12 +361,8 @@ export class LockManager implements LeaseHost {
     return (lease.ending = this.core.awaited(this.releasing.endAll(lease.parts))).then(ended);
   }
 
-  private async releaseParts(lease: Lease): Promise<Ending> {
-    try {
-      return await this.releasing.releaseAll(lease.parts);
-    } finally {
-      this.ended(lease);
-    }
+  private releaseParts(lease: Lease): Promise<Ending> {
+    return this.releasing.releaseAll(lease.parts).finally(() => this.ended(lease));
   }
 
   private ended(lease: Lease): void {

@@ -119,8 +119,10 @@ const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<
     return await runInSection(open.at(-1), section, all);
   } finally {
     for (const section of open.reverse()) section.close();
-    const entered = all.parts.filter(({ lease }) => lease.close());
-    await Promise.all(entered.map(({ lease }) => lease.emptied()));
+    const leases = all.parts.map(({ lease }) => lease);
+    // A nested call of one lease may still enter another one.
+    for (let nested; (nested = leases.find(({ entered }) => entered));) await nested.entered?.emptied();
+    for (const lease of leases) lease.close();
   }
 };
 

@@ -63,7 +63,7 @@ export class Acquisition {
     const waitMs = this.core.waitCap.of(call.waitMs);
     const nested = this.isNested(call);
     const [first] = keys;
-    if (nested || keys.length !== 1 || typeof first !== 'string') {
+    if (nested || call.inside.length > 0 || keys.length !== 1 || typeof first !== 'string') {
       const wait = { startedAt, waitMs, signal, nested, label };
       return this.takeSeveral(keys, wait, call, refused).then(granted);
     }
@@ -94,7 +94,7 @@ export class Acquisition {
 
   /** Returns whether a call belongs to running work: it is proven inside of a lease, or runs inside a section. */
   private isNested({ inside }: LockCall): boolean {
-    return inside.some((lease) => !lease.isClosed) || isNested(this.core.group);
+    return inside.some((lease) => lease.isOf(this.scope) && !lease.hasEnded) || isNested(this.core.group);
   }
 
   /** All keys that a call wants together are taken: its fixed lease and its minimum time begin. */

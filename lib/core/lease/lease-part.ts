@@ -46,7 +46,7 @@ export class LeasePart {
    */
   end(): 'released' | 'lost' {
     const how = this.state === 'lost' ? 'lost' : 'released';
-    this.siblings?.close();
+    this.endNested();
     if (!this.outer || this.left) return how;
     this.left = true;
     this.over ??= how;
@@ -62,12 +62,20 @@ export class LeasePart {
     return true;
   }
 
-  /** Ends this nested part because the outer part was released. Its work goes on, and leaves when it ends. */
-  endFromOutside(): void {
-    if (this.over !== undefined || this.hold.state === 'lost') return;
+  /** Ends the parts nested in this one. A loop, since nesting may be deeper than the stack. */
+  private endNested(): void {
+    for (let nested = this.siblings?.close(); nested?.endFromOutside();) nested = nested.siblings?.close();
+  }
+
+  /**
+   * Ends this nested part because the outer part was released. Its work goes on, and leaves when it ends. Returns false if
+   * it has ended already.
+   */
+  endFromOutside(): boolean {
+    if (this.over !== undefined || this.hold.state === 'lost') return false;
     this.over = 'lost';
-    this.siblings?.close();
     for (const listener of [...(this.outsideListeners ?? [])]) listener();
+    return true;
   }
 
   /** Registers a listener for the loss; returns a function that removes it. */

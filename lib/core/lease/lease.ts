@@ -11,6 +11,7 @@ import {
 } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
 import { callInside } from '../nesting/callable-inside.js';
+import type { SiblingQueue } from '../nesting/sibling-queue.js';
 import type { ShownKey } from '../shown-key.js';
 
 /** Methods of the service that a lease calls. */
@@ -45,10 +46,8 @@ export class Lease implements AsyncDisposable {
   readonly #parts: readonly LeasePart[];
   /** @internal Set once its end has begun. */
   ending: Promise<'released' | 'lost'> | undefined;
-  /** @internal Leases that this one was proven inside of. */
-  readonly outer: readonly Lease[];
-  /** @internal Whether it takes no further nested calls. */
-  isClosed = false;
+  #outer: readonly Lease[];
+  private isClosed = false;
   private over = false;
   private lossSignal: AbortController | undefined;
   private lossCause: LockLostError | undefined;
@@ -60,8 +59,7 @@ export class Lease implements AsyncDisposable {
   constructor(host: LeaseHost, parts: readonly LeasePart[], inside: readonly Lease[] = NONE) {
     this.#host = host;
     this.#parts = parts;
-    // Without those that have ended, chains do not grow without limit.
-    this.outer = inside.length === 0 ? NONE : inside.filter((lease) => !lease.isClosed);
+    this.#outer = inside;
   }
 
   /** @internal Unlike `instanceof`, it is false for a Proxy of a lease, which cannot prove a call, and never throws. */
@@ -335,6 +333,27 @@ export class Lease implements AsyncDisposable {
     return this.#host === host;
   }
 
+  /** @internal Whether it has ended, and was not lost: a call that it proves is an ordinary caller. */
+  get hasEnded(): boolean {
+    return this.isClosed && !this.#parts.some(({ state }) => state === 'lost');
+  }
+
+  /**
+   * @internal Leases that this one was proven inside of. The leases around an ended one take its place, so chains do not
+   * grow without limit.
+   */
+  get outer(): readonly Lease[] {
+    if (!this.#outer.some(({ hasEnded }) => hasEnded)) return this.#outer;
+    const outer: Lease[] = [];
+    // A set is iterated with what is added meanwhile.
+    const visited = new Set(this.#outer);
+    for (const lease of visited) {
+      if (lease.hasEnded) for (const around of lease.#outer) visited.add(around);
+      else outer.push(lease);
+    }
+    return (this.#outer = outer);
+  }
+
   /** @internal Throws for the lease of a permit, which takes no nested calls. */
   mustTakeNested(what: string): void {
     if (this.#parts.every(({ hold }) => kindOf(hold.claim.kind).reentrantInto.length > 0)) return;
@@ -345,21 +364,22 @@ export class Lease implements AsyncDisposable {
     );
   }
 
-  /** @internal Takes no further nested calls. Returns whether some are inside: {@link emptied}. */
-  close(): boolean {
-    this.isClosed = true;
-    return this.#parts.some(({ siblings }) => siblings?.inUse);
+  /** @internal Queue of nested calls that is in use; undefined if no nested call is inside or waits. */
+  get entered(): SiblingQueue | undefined {
+    for (const { siblings } of this.#parts) if (siblings?.inUse) return siblings;
+    return undefined;
   }
 
-  /** @internal Resolves when no nested call is inside. */
-  async emptied(): Promise<void> {
-    for (const { siblings } of this.#parts) await siblings?.emptied();
+  /** @internal Takes no further nested calls. */
+  close(): void {
+    this.isClosed = true;
   }
 
   /** @internal Stops listening for losses when the lease has ended. Returns true for the first call. */
   detach(): boolean {
     const first = !this.over;
     this.over = true;
+    this.close();
     for (const stop of this.stopListening) stop();
     this.stopListening = NOTHING;
     return first;

@@ -14,11 +14,11 @@ import { SiblingQueue, type SiblingsHost } from './sibling-queue.js';
  */
 export const provenPart = (leases: readonly Lease[], scope: object, key: string): LeasePart | undefined => {
   let found: LeasePart | undefined;
-  // A set is iterated with what is added meanwhile: the leases around one that has no such part.
+  // A set is iterated with what is added meanwhile: the leases around one without such a part.
   const visited = new Set(leases);
   for (const lease of visited) {
     const part = lease.isOf(scope) ? lease.parts.find((one) => one.key === key) : undefined;
-    if (!part || part.state === 'released' || (lease.isClosed && part.state !== 'lost')) {
+    if (!part || part.state === 'released' || lease.hasEnded) {
       for (const outer of lease.outer) visited.add(outer);
     } else if (!found || part.isInside(found)) {
       found = part;

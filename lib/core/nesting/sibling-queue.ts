@@ -7,7 +7,8 @@ import { waitFor } from '../wait-for.js';
 
 /** The nested call that is inside. It is notified when the lease around it ends first. */
 export interface Inside {
-  endFromOutside(): void;
+  readonly siblings: SiblingQueue | undefined;
+  endFromOutside(): boolean;
 }
 
 /** What the queue needs of its service. */
@@ -57,12 +58,12 @@ export class SiblingQueue {
     if (this.occupied) await new Promise<void>((resolve) => (this.onEmpty = resolve));
   }
 
-  /** Rejects waiting calls, and reports the loss to the one that is inside, because the lease has ended. */
-  close(): void {
-    if (this.closed) return;
+  /** Rejects waiting calls, because the lease has ended. Returns the one that is inside: it has lost the lock. */
+  close(): Inside | undefined {
+    if (this.closed) return undefined;
     this.closed = true;
     for (const admit of [...this.waiting]) admit(false);
-    this.inside?.endFromOutside();
+    return this.inside;
   }
 
   private admission(wait: Wait, { runtime, shown }: SiblingsHost): Promise<boolean> {

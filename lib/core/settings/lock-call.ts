@@ -69,16 +69,17 @@ export const defaultCall = (settings: LockSettings, label = 'withLock'): LockCal
   label,
 });
 
+const doNothing = (): void => undefined;
+
 /** Returns true for a signal of any realm or polyfill. A Proxy may throw when it is read. */
 export const isSignal = (value: unknown): value is AbortSignal => {
   if (typeof value !== 'object' || value === null) return false;
   try {
-    const { aborted, addEventListener, removeEventListener } = value as Partial<AbortSignal>;
-    return (
-      typeof aborted === 'boolean' &&
-      typeof addEventListener === 'function' &&
-      typeof removeEventListener === 'function'
-    );
+    const signal = value as AbortSignal;
+    // What throws here would throw in the middle of a wait.
+    signal.addEventListener('abort', doNothing);
+    signal.removeEventListener('abort', doNothing);
+    return typeof signal.aborted === 'boolean';
   } catch {
     return false;
   }

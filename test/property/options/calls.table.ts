@@ -161,6 +161,12 @@ const signal: Option = {
     { aborted: false, addEventListener: 7, removeEventListener: 7 },
     { aborted: false, addEventListener: () => undefined },
     { aborted: 'no', addEventListener: () => undefined, removeEventListener: () => undefined },
+    // Methods that need another object.
+    {
+      aborted: false,
+      addEventListener: EventTarget.prototype.addEventListener,
+      removeEventListener: () => undefined,
+    },
   ],
   does: async ({ world, run, exhaust }, value: AbortSignal | ForeignSignal | undefined) => {
     if (!(value instanceof ForeignSignal)) return;

@@ -197,17 +197,65 @@ describe('a call that is proven inside of a lease', () => {
     expect(acquires()).toBe(1);
   });
 
+  it('finds what is around a lease that has ended, and is an ordinary caller after all have', async () => {
+    let ended: Lease | undefined;
+    await withLock('a', async (a) => {
+      await inside(a, 'a', (own) => void (ended = own));
+      expect(await inside(ended!, 'b', (b) => inside(b, 'a', () => 'in'))).toBe('in');
+      expect(acquires()).toBe(2);
+    });
+    await inside(ended!, 'a', () => expect(acquires()).toBe(3));
+  });
+
   it('keeps no ended leases: chains of nested calls do not grow', async () => {
-    let lease = await manager.acquire(['a'], call());
-    for (let i = 0; i < 3; i += 1) {
-      const next = await manager.acquire([`b${i}`], call({ inside: [lease] }));
-      expect(next.outer).toEqual(i === 0 ? [lease] : []);
-      lease.close();
+    let lease = await manager.acquire(['a0'], call());
+    for (let i = 1; i < 100; i += 1) {
+      const next = await manager.acquire([`a${i}`], call({ inside: [lease] }));
       await lease.release();
       lease = next;
-      lease.close();
     }
+    let length = 0;
+    for (let one: Lease | undefined = lease; one; length += 1) [one] = one.outer;
+    expect(length).toBe(1);
     await lease.release();
+  });
+
+  it('of a lost lease fails with its loss, also after the end of its section, and without a section around', async () => {
+    let lost: Lease | undefined;
+    await withLock('a', async (lease) => {
+      lost = lease;
+      await manager.forceUnlock('a');
+    });
+    for (const keys of [['a'], ['a', 'b']]) {
+      await expect(inside(lost!, keys, () => 'ran')).rejects.toBeInstanceOf(LockLostError);
+    }
+  });
+
+  it('is no running work for a stopping app if its lease has ended, or is of another service', async () => {
+    const other = new LockManager(new MemoryStore(), settings, new Log(), runtime);
+    const [released, foreign, held] = [
+      await manager.acquire(['r'], call()),
+      await other.acquire(['f'], call()),
+      await manager.acquire(['h'], call()),
+    ];
+    await released.release();
+    manager.refuseNew();
+    for (const lease of [released, foreign]) {
+      const rejected = manager.acquire(['n'], call({ inside: [lease] }));
+      await expect(rejected).rejects.toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    }
+    expect(await inside(held, 'n', () => 'runs on')).toBe('runs on');
+    await held.release();
+  });
+
+  it('5,000 levels deep ends with a release of the outermost lease', async () => {
+    const outermost = await manager.acquire(['a'], call());
+    let innermost = outermost;
+    for (let i = 0; i < 5_000; i += 1)
+      innermost = await manager.acquire(['a'], call({ inside: [innermost] }));
+    expect(await outermost.release()).toBe('released');
+    expect(innermost.lost).toBe(true);
+    expect(await isTaken('a')).toBe(false);
   });
 });
 
@@ -532,6 +580,34 @@ describe('a fork that is not awaited', () => {
     expect(await isTaken('a')).toBe(true);
     work.resolve();
     await parent;
+  });
+
+  it('enters further keys of its parent while it holds up its end', async () => {
+    const work = deferred();
+    let fork: Promise<string> | undefined;
+    const parent = withLock(['a', 'b'], (ab) => {
+      fork = inside(ab, 'a', (a) => work.promise.then(() => inside(a, 'b', () => 'b', { waitMs: Infinity })));
+    });
+    await settled();
+    work.resolve();
+    await settled();
+    expect(await fork).toBe('b');
+    await parent;
+    expect(acquires()).toBe(2);
+    expect(manager.usage).toMatchObject({ leases: 0, holds: 0, keys: 0 });
+  });
+
+  it('for several keys enters the later ones, too, while it holds up the end of their lease', async () => {
+    const m = await manager.acquire(['m'], call());
+    let fork: Promise<string> | undefined;
+    const parent = withLock(['a', 'z'], (az) => {
+      fork = inside(az, ['a', 'm', 'z'], () => 'ran', { waitMs: Infinity });
+    });
+    await settled();
+    await m.release();
+    expect(await fork).toBe('ran');
+    await parent;
+    expect(acquires()).toBe(4);
   });
 
   it('and comes after its parent has ended acquires() for real', async () => {

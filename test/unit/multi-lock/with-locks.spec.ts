@@ -185,6 +185,20 @@ describe('withLocks of many keys', () => {
 describe('withLocks', () => {
   const section = (): string => 'ran';
 
+  it('holds all until a nested call that entered one of them has entered and left another one', async () => {
+    const [one, other] = ofAll();
+    let fork: Promise<string> | undefined;
+    await withLocks([one!, other!], (lease) => {
+      const [first, second] = [lease.of(stock, one!.key), lease.of(billing, other!.key)];
+      fork = stock.withLock(one!.key, { inside: first }, async () => {
+        await settled();
+        return billing.withLock(other!.key, { inside: second, waitMs: 0 }, () => 'in');
+      });
+    });
+    expect(await fork).toBe('in');
+    await nothingLeft();
+  });
+
   it('refuses options after the section, which would have no effect', async () => {
     const call = withLocks as (...args: unknown[]) => Promise<unknown>;
     await expect(call([{ service: stock, key: 'a' }], section, { waitMs: 0 })).rejects.toThrow(
