@@ -76,7 +76,7 @@ const SCENARIOS: Readonly<Record<string, (locks: RedactedLocks) => Promise<void>
     one.saw(forced.loss);
     await one.fails(() => forced.run(() => undefined), 'LOCK_LOST');
     await locks.withLock(KEY, async (outer) => {
-      const nested = await locks.acquire(KEY);
+      const nested = await locks.acquire(KEY, { inside: outer });
       await outer.release();
       expect(nested.loss?.reason).toBe('outer-release');
       one.saw(nested.loss);
