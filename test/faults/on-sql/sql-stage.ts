@@ -82,6 +82,16 @@ export class SqlStage implements AsyncDisposable {
     await until(isSo, { what: `${count} statements wait for a row` });
   }
 
+  /** Resolves with true as soon as a statement waits for a row, and with false when the request settles before. */
+  async blockedDuring(request: Promise<unknown>): Promise<boolean> {
+    let isOver = false;
+    let isBlocked = false;
+    void request.then(() => (isOver = true));
+    const seen = async (): Promise<boolean> => (isBlocked = (await this.lab.blocked()) > 0) || isOver;
+    await until(seen, { what: 'a statement waits for a row, or the request is over' });
+    return isBlocked;
+  }
+
   /** Resolves when a store has sent all that it sends by itself after a request about the key. */
   async settled(store: SqlStore): Promise<void> {
     await nextTurn();
