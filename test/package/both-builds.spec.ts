@@ -41,7 +41,6 @@ const OF_NEST_LAYER = [
   ],
   ...[
     'createLockService',
-    'detached',
     'fenceTransaction',
     'getLockServiceToken',
     'migrateFencing',
@@ -60,7 +59,7 @@ const OF_CORE = [
     'StoreHosts',
     'StoreQueueEntry',
   ],
-  ...['currentLease', 'findLease', 'lockKey'],
+  ...['currentLease', 'detached', 'findLease', 'lockKey'],
 ];
 
 const inBoth = (...kinds: readonly string[]): Kinds => ({ esm: kinds, cjs: kinds });

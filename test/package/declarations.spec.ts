@@ -13,7 +13,7 @@ const SERVICE =
 const MEMBERS: Readonly<Record<string, string>> = {
   CountDownLatch: 'key wait tryWait trySetCount countDown getCount delete',
   Lease:
-    'keys key id fencingToken tokenFor owner ownerOf grantedBy signal lost loss remainingMs extend verify ' +
+    'keys key id fencingToken tokenFor owner ownerOf grantedBy signal lost loss remainingMs extend verify call ' +
     'onRevocationRequested downgrade run release toJSON [asyncDispose]',
   LockAbortedError: ERROR,
   LockConfigurationError: ERROR,
@@ -23,11 +23,11 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockHttpException: 'code extensions',
   LockKeyError: `${ERROR} clientPlaceholder`,
   LockLostError: `${ERROR} reason`,
-  LockNotAcquiredError: `${ERROR} waitersAhead heldAs holder retryAfterMs`,
+  LockNotAcquiredError: `${ERROR} waitersAhead heldAs holder retryAfterMs heldAround`,
   LockService: SERVICE,
   LockTesting: 'hold loseEverywhere',
   LossReport: 'failed runs steps throwIfUnfenced toString unfenced writes',
-  LockStoreError: `${ERROR} outcome`,
+  LockStoreError: `${ERROR} outcome reason`,
   MemorySpace: 'size',
   MemoryStore: `${STORE} processes list permits semaphores latches space size revoke`,
   MysqlStore: `${STORE} processes list permits migrate`,
@@ -44,7 +44,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   TestingLockService: `${SERVICE} testing`,
   RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
-  StoreFailure: 'name outcome transient passing keyOnly claimOnly',
+  StoreFailure: 'name outcome transient passing keyOnly claimOnly overloaded',
   StoreHosts: 'add log warn atRisk revocationRequested',
   ZooKeeperStore: `${STORE} processes list revoke`,
 };

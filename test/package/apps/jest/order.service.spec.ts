@@ -1,12 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Test } from '@nestjs/testing';
 import { LockNotAcquiredError, LockService } from 'nest-redis-lock';
-import { bindLocks, createTestingLocks, RedisLockTestingModule } from 'nest-redis-lock/testing';
+import {
+  bindLocks,
+  createTestingLocks,
+  RedisLockTestingModule,
+  type RedisLockTestingOptions,
+} from 'nest-redis-lock/testing';
 import { OrderService } from './shared/shop.js';
 
-const compile = () =>
+const compile = (options: RedisLockTestingOptions = {}) =>
   Test.createTestingModule({
-    imports: [RedisLockTestingModule.forRoot()],
+    imports: [RedisLockTestingModule.forRoot(options)],
     providers: [OrderService],
   }).compile();
 
@@ -38,7 +43,7 @@ describe('OrderService under fake timers', () => {
   });
 
   it('gives up when the fake clock has passed the wait, and not before', async () => {
-    const app = await compile();
+    const app = await compile({ maxWaitMs: Infinity });
     const holder = await app.get(LockService).acquire('order:ada');
     let outcome: unknown = 'waiting';
     const placed = app
