@@ -16,7 +16,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   {
     name: 'nested callers let in after a release by hand',
     edits: [
-      { in: 'LeasePart.end', find: 'this.siblings?.close();', replace: '' },
+      { in: 'LeasePart.end', find: 'this.endNested();', replace: '' },
       { in: 'enterPart', find: "if (outer.state !== 'held')", replace: 'if (false)' },
     ],
     simulation: { rules: ['entry'] },
@@ -36,7 +36,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'who is inside not told of a release by hand around it',
-    edits: [{ in: 'SiblingQueue.close', find: 'this.inside?.endFromOutside();', replace: '' }],
+    edits: [{ in: 'SiblingQueue.close', find: 'return this.inside;', replace: 'return undefined;' }],
     simulation: { rules: ['foundation', 'exclusion'] },
   },
   {
