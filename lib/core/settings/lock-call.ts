@@ -76,7 +76,7 @@ export const isSignal = (value: unknown): value is AbortSignal => {
   if (typeof value !== 'object' || value === null) return false;
   try {
     const signal = value as AbortSignal;
-    // What throws here would throw in the middle of a wait.
+    // A method that throws is found here, instead of in the middle of a wait.
     signal.addEventListener('abort', doNothing);
     signal.removeEventListener('abort', doNothing);
     return typeof signal.aborted === 'boolean';

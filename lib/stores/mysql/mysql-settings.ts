@@ -11,7 +11,7 @@ export interface SessionSetting {
 const NO_LIMIT = '18446744073709551615';
 
 /**
- * What each session sets. Behind a proxy that shares connections nothing is set: the session belongs to another app next.
+ * Settings of each session. Behind a proxy that shares connections nothing is set: the session belongs to another app next.
  * `REFUSED_SETTINGS` says what the store needs there.
  */
 export const SESSION_SETTINGS: readonly SessionSetting[] = [

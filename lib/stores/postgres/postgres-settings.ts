@@ -9,7 +9,7 @@ export interface SessionSetting {
 }
 
 /**
- * What each session sets, beside its time-outs. Behind a pooler nothing is set: the session belongs to another app next.
+ * Settings of each session, beside its time-outs. Behind a pooler nothing is set: the session belongs to another app next.
  * `REFUSED_SETTINGS` says what the store needs there.
  */
 export const SESSION_SETTINGS: readonly SessionSetting[] = [

@@ -35,7 +35,7 @@ class Deferring {
 }
 
 /**
- * What apps have between their callers and the lock. None of it keeps the asynchronous context of the caller: a task runs in the
+ * Queues, batches and emitters that apps have between their callers and the lock. None of them keeps the asynchronous context of the caller: a task runs in the
  * context of another one, which may be inside a section.
  */
 export class Apps {
