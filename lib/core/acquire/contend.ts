@@ -259,7 +259,7 @@ class Contention {
       return { status: 'not-now' };
     }
     if (failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
-    if (this.isContender && !failure.claimOnly) queue.failed(failure, 'acquiring');
+    if (this.isContender) queue.failed(failure, 'acquiring');
     // In an overload the store works, and its last reply was "taken".
     if (failure.overloaded && isLate && this.blocking) throw core.reasonToStop(wait) ?? this.takenError();
     throw core.reasonToStop(wait) ?? storeError(core.shown(wait.key), failure, 'acquiring', this.waitedMs());

@@ -229,8 +229,11 @@ export class LocalQueue implements HoldEndListener {
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
   failed(failure: unknown, doing: string, scope: 'all' | 'due' = 'all'): void {
+    const { claimOnly, cause, overloaded } = failure as Partial<StoreFailure>;
+    // Behind a withdrawn request, callers whose time is over hear why it was unsent.
+    if (claimOnly) return cause instanceof StoreFailure ? this.failed(cause, doing, 'due') : undefined;
     // An overload leaves the callers behind the contender their own time.
-    const isForAll = scope === 'all' && !(failure instanceof StoreFailure && failure.overloaded);
+    const isForAll = scope === 'all' && !overloaded;
     for (const waiter of this.waiters.all)
       if (!waiter.requesting && (isForAll || waiter.due))
         waiter.reject(this.storeError(waiter.wait, failure, doing));

@@ -11,8 +11,9 @@ const LONGEST_PAUSE_MS = 200;
 const KEEPS_LANE_MS = 500;
 
 const CLOSED = (): SqlFailure => new SqlFailure('the lock store is closed', 'not-executed', {});
-const WITHDRAWN = (): SqlFailure =>
-  new SqlFailure('the request was withdrawn', 'not-executed', { claimOnly: true });
+/** Why it was unsent is the cause: callers behind it whose time is over hear that. */
+const withdrawn = (cause: SqlFailure): SqlFailure =>
+  new SqlFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause });
 
 /** What the lanes of a store have in common. */
 export interface LaneHost {
@@ -103,7 +104,7 @@ export class Lane {
   /** Withdraws the acquire of an owner, if it was not sent. */
   withdraw(line: string, owner: string): void {
     const request = this.queue.acquireOf(line, owner);
-    if (request) this.giveUp(request, WITHDRAWN());
+    if (request) this.giveUp(request, withdrawn(this.whyUnsent(request)));
   }
 
   /** Returns the failure of an acquire that waits behind others, on a connection that works. */
@@ -214,8 +215,9 @@ export class Lane {
       request.timer = runtime.setTimer(() => this.isOver(request), until - runtime.now(), true);
     if (stops.length > 0) return;
     for (const signal of withdrawnBy) {
-      if (signal.aborted) return this.fail(request, WITHDRAWN());
-      stops.push(onAbort(signal, () => this.giveUp(request, WITHDRAWN())));
+      const withdraw = (): void => this.giveUp(request, withdrawn(this.whyUnsent(request)));
+      if (signal.aborted) return withdraw();
+      stops.push(onAbort(signal, withdraw));
     }
   }
 
@@ -270,12 +272,16 @@ export class Lane {
 
   /** The time of a statement is over that was not sent, or not executed because others have locked its row. */
   private isOver(request: Request): void {
-    const { lockedOut, askedAt, until } = request;
-    if (lockedOut) return this.giveUp(request, lockedOut.failure);
-    if (this.works) return this.giveUp(request, this.overloaded());
+    this.giveUp(request, this.whyUnsent(request));
+  }
+
+  private whyUnsent({ lockedOut, askedAt }: Request): SqlFailure {
+    if (lockedOut) return lockedOut.failure;
+    if (this.works) return this.overloaded();
+    const { name, runtime } = this.host;
     const reason = this.isConnecting ? 'there was no connection to' : 'there was no free connection to';
-    const message = `${reason} ${this.host.name} within ${Math.round(until - askedAt)} ms`;
-    this.giveUp(request, new SqlFailure(message, 'not-executed', { passing: true }));
+    const message = `${reason} ${name} within ${Math.round(runtime.now() - askedAt)} ms`;
+    return new SqlFailure(message, 'not-executed', { passing: true });
   }
 
   private overloaded(): SqlFailure {

@@ -90,6 +90,22 @@ describe('a process that asks for more than its store serves', () => {
     expect(aborted()).toEqual([true, true]);
   });
 
+  it('tells callers behind a withdrawn request, whose time is over, why it was unsent', async () => {
+    const controller = new AbortController();
+    const first = acquire({ signal: controller.signal });
+    const [due, waiting] = [acquire({ waitMs: 50 }), acquire()];
+    const request = core.store.next('acquire');
+    await core.runtime.pass(50);
+    expect(due.state).toBe('pending');
+    controller.abort();
+    const cause = new StoreFailure('there was no connection', 'not-executed', { passing: true });
+    await request.fail(new StoreFailure('withdrawn', 'not-executed', { claimOnly: true, cause }));
+    expect(first.error).toBeInstanceOf(LockAbortedError);
+    expect(due.error).toMatchObject({ code: 'LOCK_STORE_FAILED', cause });
+    await core.store.next('acquire').reply(granted());
+    expect(waiting.state).toBe('fulfilled');
+  });
+
   it('a renewal and a release may be sent until their lease ends', async () => {
     const caller = acquire();
     await core.store.next('acquire').reply(granted());
