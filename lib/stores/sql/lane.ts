@@ -1,7 +1,7 @@
-import { onAbort } from '../../core/abort-listeners.js';
 import { unbound, type Runtime } from '../../core/runtime.js';
-import { LaneQueue, type Queued, type Urgency } from './lane-queue.js';
-import { Load, MAX_UNSENT } from './load.js';
+import type { StoreFailure } from '../../core/seam/store-failure.js';
+import { Load } from '../load/load.js';
+import { UnsentRequests, type SendTerms, type Unsent } from '../load/unsent-requests.js';
 import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql-session.js';
 
 /** Pauses in ms before a statement is tried again whose row others have locked: the first one, and the longest. */
@@ -11,9 +11,6 @@ const LONGEST_PAUSE_MS = 200;
 const KEEPS_LANE_MS = 500;
 
 const CLOSED = (): SqlFailure => new SqlFailure('the lock store is closed', 'not-executed', {});
-/** Why it was unsent is the cause: callers behind it whose time is over hear that. */
-const withdrawn = (cause: SqlFailure): SqlFailure =>
-  new SqlFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause });
 
 /** What the lanes of a store have in common. */
 export interface LaneHost {
@@ -28,34 +25,12 @@ export interface LaneHost {
   connect(): Promise<SqlSession>;
 }
 
-/** How a statement waits until it is sent. */
-export interface Terms {
-  /** Default: `other`. */
-  readonly urgency?: Urgency;
-  /** See {@link Queued.lines}. Default: none. */
-  readonly lines?: readonly string[];
-  /** Until when it may be sent, on the runtime's clock. Default: the time-out from now; also for a time that is over. */
-  readonly until?: number | undefined;
-  /** See {@link Queued.urgentFrom}. */
-  readonly urgentFrom?: number;
-  /** See {@link Queued.owner}. */
-  readonly owner?: string;
-  /** Signals that withdraw it while it is unsent. */
-  readonly withdrawnBy?: readonly AbortSignal[] | undefined;
-}
-
 /** Makes a statement when it is sent. */
 export type MakeStatement<T> = (sentAt: number) => Statement<T> | Attempt<T>;
 
-interface Request extends Queued {
+interface Request extends Unsent {
   readonly make: MakeStatement<unknown>;
-  readonly askedAt: number;
   readonly resolve: (value: never) => void;
-  readonly reject: (failure: SqlFailure) => void;
-  readonly withdrawnBy: readonly AbortSignal[];
-  /** Ends its reply when sent, and its wait when not. */
-  timer: unknown;
-  readonly stops: (() => void)[];
   /** Set once others had locked its row when it was sent. */
   lockedOut?: { readonly failure: SqlFailure; readonly pauseMs: number; readonly keepsLane: boolean };
 }
@@ -68,49 +43,47 @@ interface Request extends Queued {
 export class Lane {
   private session: SqlSession | undefined;
   private isConnecting = false;
-  private readonly queue = new LaneQueue<Request>();
   private readonly load: Load;
+  private readonly unsent: UnsentRequests<Request>;
   private underWay: Request | undefined;
   private sentAt = 0;
   private closing: Promise<void> | undefined;
   private drained: (() => void) | undefined;
 
   constructor(private readonly host: LaneHost) {
-    this.load = host.load ?? new Load();
+    const { name, runtime, timeoutMs, load = new Load() } = host;
+    this.load = load;
+    this.unsent = new UnsentRequests<Request>({
+      ...{ name, runtime, timeoutMs, load },
+      trouble: (request) => this.trouble(request),
+      next: () => this.next(),
+      forgotten: (request) => {
+        if (load.lockedOut === request) load.lockedOut = undefined;
+        if (this.unsent.all.size === 0) this.drained?.();
+      },
+    });
   }
 
-  /** Sends a statement when its turn comes. Rejects with a {@link SqlFailure}. */
-  run<T>(make: MakeStatement<T>, terms: Terms = {}): Promise<T> {
-    const { host, load } = this;
-    const { urgency = 'other', lines = [], until = 0, urgentFrom, owner, withdrawnBy = [] } = terms;
+  /** Sends a statement when its turn comes. Rejects with a {@link StoreFailure}. */
+  run<T>(make: MakeStatement<T>, terms: SendTerms = {}): Promise<T> {
     if (this.closing) return Promise.reject(CLOSED());
     return new Promise<T>((resolve, reject) => {
-      const isSpared = urgency === 'renewal' || urgency === 'release';
-      // Not at once: a caller that asks again in a loop would let nothing else of the process run.
-      if (load.unsent >= MAX_UNSENT && !isSpared) return host.runtime.soon(() => reject(this.overloaded()));
-      const askedAt = host.runtime.now();
-      const request: Request = {
-        ...{ urgency, lines, urgentFrom, owner, withdrawnBy, make, askedAt, resolve, reject },
-        until: until > askedAt ? until : askedAt + host.timeoutMs,
-        ...{ rank: 0, blockers: 0, timer: undefined, stops: [] },
-      };
-      load.unsent += 1;
-      this.queue.add(request);
+      const { unsent } = this;
+      const request: Request = { ...unsent.request(terms, reject), make, resolve };
+      if (!unsent.add(request)) return;
       this.next();
-      if (this.underWay !== request) this.waits(request);
+      unsent.wait(request);
     });
   }
 
   /** Withdraws the acquire of an owner, if it was not sent. */
   withdraw(line: string, owner: string): void {
-    const request = this.queue.acquireOf(line, owner);
-    if (request) this.giveUp(request, withdrawn(this.whyUnsent(request)));
+    this.unsent.withdraw(line, owner);
   }
 
   /** Returns the failure of an acquire that waits behind others, on a connection that works. */
-  unsent(line: string, owner: string): SqlFailure | undefined {
-    const request = this.queue.acquireOf(line, owner);
-    return request && request !== this.underWay && this.works ? this.overloaded() : undefined;
+  failureOf(line: string, owner: string): StoreFailure | undefined {
+    return this.unsent.failureOf(line, owner);
   }
 
   /** Sends the releases that wait, for one time-out at most, and closes the connection. Others are not sent any more. */
@@ -125,10 +98,10 @@ export class Lane {
   }
 
   private async end(): Promise<void> {
-    const { queue } = this;
+    const { unsent } = this;
     const { runtime, timeoutMs } = this.host;
-    for (const request of queue.all) if (request.urgency !== 'release') this.fail(request, CLOSED());
-    if (queue.all.size > 0) {
+    for (const request of unsent.all) if (request.urgency !== 'release') unsent.fail(request, CLOSED());
+    if (unsent.all.size > 0) {
       await new Promise<void>((resolve) => {
         const timer = runtime.setTimer(resolve, timeoutMs);
         this.drained = () => {
@@ -137,33 +110,18 @@ export class Lane {
         };
       });
     }
-    this.failAll(CLOSED());
+    unsent.failAll(CLOSED);
     this.session?.destroy();
   }
 
-  /** Whether the connection is there, and the server not silent. */
-  private get works(): boolean {
-    const { session, underWay, host } = this;
-    const isSilent = underWay && host.runtime.now() - this.sentAt > host.timeoutMs / 2;
-    return session !== undefined && !session.isOver && !isSilent;
-  }
-
   private next(): void {
-    const { host, queue, load } = this;
-    while (!this.underWay && !this.isConnecting && queue.all.size > 0) {
+    const { host, unsent } = this;
+    while (!this.underWay && !this.isConnecting && unsent.all.size > 0) {
       const { session } = this;
       if (!session || session.isOver) return void this.connect();
       const now = host.runtime.now();
-      const request = queue.next(now);
+      const request = unsent.next(now);
       if (!request) return;
-      // The timer is late.
-      if (now >= request.until) {
-        this.isOver(request);
-        continue;
-      }
-      host.runtime.clearTimer(request.timer);
-      load.unsent -= 1;
-      load.sends(now);
       this.underWay = request;
       // Outside the caller's context: its traces show no keys.
       unbound(() => this.send(session, request, now)).then(
@@ -191,40 +149,26 @@ export class Lane {
   }
 
   private async connect(): Promise<void> {
+    const { unsent } = this;
     this.isConnecting = true;
     this.session?.destroy();
     try {
       const session = await unbound(() => this.host.connect());
-      if (this.closing && this.queue.all.size === 0) session.destroy();
+      if (this.closing && unsent.all.size === 0) session.destroy();
       else this.session = session;
     } catch (failure) {
       // Whatever failed, none of these was sent.
       const { message, cause, transient, passing } = failure as SqlFailure;
-      this.failAll(new SqlFailure(message, 'not-executed', { cause, transient, passing }));
+      unsent.failAll(() => new SqlFailure(message, 'not-executed', { cause, transient, passing }));
     }
     this.isConnecting = false;
     this.next();
   }
 
-  /** A statement waits to be sent: for its time, and unless it is withdrawn. */
-  private waits(request: Request): void {
-    const { runtime } = this.host;
-    const { until, stops, withdrawnBy } = request;
-    if (!this.queue.all.has(request)) return;
-    if (until < Infinity)
-      request.timer = runtime.setTimer(() => this.isOver(request), until - runtime.now(), true);
-    if (stops.length > 0) return;
-    for (const signal of withdrawnBy) {
-      const withdraw = (): void => this.giveUp(request, withdrawn(this.whyUnsent(request)));
-      if (signal.aborted) return withdraw();
-      stops.push(onAbort(signal, withdraw));
-    }
-  }
-
   private ended(request: Request, settle: () => void): void {
     if (this.underWay !== request) return;
     this.underWay = undefined;
-    this.forget(request);
+    this.unsent.forget(request);
     settle();
     this.next();
   }
@@ -234,28 +178,25 @@ export class Lane {
     const isLockedOut =
       failure.transient && failure.outcome === 'not-executed' && request.urgency !== 'renewal';
     if (this.underWay !== request || !isLockedOut) return this.ended(request, () => request.reject(failure));
-    const { runtime } = this.host;
-    runtime.clearTimer(request.timer);
+    const { load } = this;
     this.underWay = undefined;
-    this.load.unsent += 1;
-    if (this.load.lockedOut === request) this.load.lockedOut = undefined;
+    if (load.lockedOut === request) load.lockedOut = undefined;
     const pauseMs = Math.min(2 * (request.lockedOut?.pauseMs ?? FIRST_PAUSE_MS / 2), LONGEST_PAUSE_MS);
-    const keepsLane = runtime.now() - this.sentAt >= KEEPS_LANE_MS;
+    const keepsLane = this.host.runtime.now() - this.sentAt >= KEEPS_LANE_MS;
     request.lockedOut = { failure, pauseMs, keepsLane };
-    this.queue.hold(request);
-    this.waits(request);
+    this.unsent.putBack(request);
     this.tryLater(request, pauseMs, keepsLane);
     this.next();
   }
 
   /** Tries again a statement whose row others have locked. Meanwhile others are sent. */
   private tryLater(request: Request, pauseMs: number, keepsLane: boolean): void {
-    const { load, queue } = this;
+    const { load, unsent } = this;
     const again = (): void => {
-      if (!queue.all.has(request)) return;
+      if (!unsent.all.has(request)) return;
       if (keepsLane && load.lockedOut) return this.tryLater(request, pauseMs, keepsLane);
       if (keepsLane) load.lockedOut = request;
-      queue.resume(request);
+      unsent.resume(request);
       this.next();
     };
     this.host.runtime.setTimer(again, pauseMs, true);
@@ -270,48 +211,16 @@ export class Lane {
     this.ended(request, () => request.reject(failure));
   }
 
-  /** The time of a statement is over that was not sent, or not executed because others have locked its row. */
-  private isOver(request: Request): void {
-    this.giveUp(request, this.whyUnsent(request));
-  }
-
-  private whyUnsent({ lockedOut, askedAt }: Request): SqlFailure {
+  /** What keeps a statement from being sent: others have locked its row, or the connection is not there or silent. */
+  private trouble({ lockedOut, askedAt }: Request): SqlFailure | undefined {
     if (lockedOut) return lockedOut.failure;
-    if (this.works) return this.overloaded();
-    const { name, runtime } = this.host;
+    const { session, underWay, host } = this;
+    const { name, runtime, timeoutMs } = host;
+    const now = runtime.now();
+    const isSilent = underWay && now - this.sentAt > timeoutMs / 2;
+    if (session && !session.isOver && !isSilent) return undefined;
     const reason = this.isConnecting ? 'there was no connection to' : 'there was no free connection to';
-    const message = `${reason} ${name} within ${Math.round(runtime.now() - askedAt)} ms`;
+    const message = `${reason} ${name} within ${Math.round(now - askedAt)} ms`;
     return new SqlFailure(message, 'not-executed', { passing: true });
-  }
-
-  private overloaded(): SqlFailure {
-    return new SqlFailure(this.load.textOf(this.host.name), 'not-executed', { overloaded: true });
-  }
-
-  /** Fails a statement, behind which others may wait that can be sent now. */
-  private giveUp(request: Request, failure: SqlFailure): void {
-    this.fail(request, failure);
-    this.next();
-  }
-
-  private failAll(failure: SqlFailure): void {
-    for (const request of this.queue.all) this.fail(request, failure);
-  }
-
-  /** Fails a statement, unless it is under way. */
-  private fail(request: Request, failure: SqlFailure): void {
-    if (this.underWay === request || !this.queue.all.has(request)) return;
-    this.load.unsent -= 1;
-    this.forget(request);
-    request.reject(failure);
-  }
-
-  private forget(request: Request): void {
-    const { host, load, queue } = this;
-    host.runtime.clearTimer(request.timer);
-    for (const stop of request.stops) stop();
-    if (load.lockedOut === request) load.lockedOut = undefined;
-    queue.delete(request);
-    if (queue.all.size === 0) this.drained?.();
   }
 }

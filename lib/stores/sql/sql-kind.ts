@@ -5,7 +5,7 @@ import type { KindTraits } from '../../core/seam/kind-traits.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import type { Terms } from './lane.js';
+import type { SendTerms } from '../load/unsent-requests.js';
 import type { KindStatements, SqlDialect } from './sql-dialect.js';
 import type { SqlLanes } from './sql-lanes.js';
 import type { Statement } from './sql-session.js';
@@ -37,7 +37,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     if (claim.perKeyCounter) throw new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true });
     let since = 0;
     let othersWait = false;
-    const terms: Terms = {
+    const terms: SendTerms = {
       urgency: this.queued.has(finalKey) ? 'woken' : 'other',
       lines: [finalKey],
       ...{ owner: claim.owner, until: claim.until, withdrawnBy: claim.withdrawnBy },
@@ -65,7 +65,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   }
 
   unsent({ finalKey, owner }: ClaimOf<K>): StoreFailure | undefined {
-    return this.lanes.laneOf(finalKey).unsent(finalKey, owner);
+    return this.lanes.laneOf(finalKey).failureOf(finalKey, owner);
   }
 
   watch({ finalKey }: ClaimOf<K>, listener: WatchListener): Watch {

@@ -1,7 +1,8 @@
 import type { Claim } from '../../core/seam/claim.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
-import { Lane, type LaneHost, type MakeStatement, type Terms } from './lane.js';
-import { Load } from './load.js';
+import { Load } from '../load/load.js';
+import type { SendTerms } from '../load/unsent-requests.js';
+import { Lane, type LaneHost, type MakeStatement } from './lane.js';
 import type { SqlDialect } from './sql-dialect.js';
 import { SqlFailure, type SqlSession, type Statement } from './sql-session.js';
 
@@ -35,12 +36,12 @@ export class SqlLanes {
   }
 
   /** Sends a statement on the connection of a key. */
-  run<T>(finalKey: string, make: MakeStatement<T>, terms: Terms): Promise<T> {
+  run<T>(finalKey: string, make: MakeStatement<T>, terms: SendTerms): Promise<T> {
     return this.laneOf(finalKey).run(make, terms);
   }
 
   /** Sends a statement about a whole key, behind all earlier ones about it. */
-  about<T>(finalKey: string, statement: Statement<T>, terms: Terms = {}): Promise<T> {
+  about<T>(finalKey: string, statement: Statement<T>, terms: SendTerms = {}): Promise<T> {
     return this.run(finalKey, () => statement, { lines: [finalKey], ...terms });
   }
 

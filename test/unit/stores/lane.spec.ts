@@ -1,8 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
-import { Lane, type Terms } from '../../../lib/stores/sql/lane.js';
-import { Load, MAX_UNSENT } from '../../../lib/stores/sql/load.js';
+import { Load, MAX_UNSENT } from '../../../lib/stores/load/load.js';
+import type { SendTerms } from '../../../lib/stores/load/unsent-requests.js';
+import { Lane } from '../../../lib/stores/sql/lane.js';
 import { raw } from '../../../lib/stores/sql/sql.js';
 import { SqlFailure, type SqlSession, type Statement } from '../../../lib/stores/sql/sql-session.js';
 import { watched, type Watched } from '../../support/core/core-under-test.js';
@@ -77,7 +78,7 @@ describe('a lane', () => {
   const newLane = (): Lane =>
     new Lane({ name: 'a database', runtime, timeoutMs: TIMEOUT_MS, load, connect: () => connect() });
 
-  const run = (lane: Lane, text: string, terms?: Terms): Watched<unknown> =>
+  const run = (lane: Lane, text: string, terms?: SendTerms): Watched<unknown> =>
     watched(lane.run(() => ({ sql: raw(text), read: nothing }), terms));
 
   /** Returns a lane with a statement under way, behind which others wait. */

@@ -1,21 +1,21 @@
-/** Classes of statements, the most urgent one first. */
+/** Classes of requests, the most urgent one first. */
 const URGENCIES = ['renewal', 'release', 'woken', 'other'] as const;
 
-/** How soon a statement is sent. `woken`: an acquire of a caller that has waited for its key, or a forced unlock. */
+/** How soon a request is sent. `woken`: an acquire of a caller that has waited for its key, or a forced unlock. */
 export type Urgency = (typeof URGENCIES)[number];
 
-/** A statement that waits, as the queue sees it. */
+/** A request that waits, as the queue sees it. */
 export interface Queued {
   readonly urgency: Urgency;
-  /** Statements with a line in common keep the order of their requests, whatever their urgency. */
+  /** Requests with a line in common keep the order of their requests, whatever their urgency. */
   readonly lines: readonly string[];
   /** Owner of an acquire. */
   readonly owner?: string | undefined;
   /** Until when it may be sent. */
   readonly until: number;
-  /** For a renewal: from when it lets no other statement go first. */
+  /** For a renewal: from when it lets no other request go first. */
   readonly urgentFrom?: number | undefined;
-  /** Its class: that of the most urgent statement behind it in its lines. Set by the queue. */
+  /** Its class: that of the most urgent request behind it in its lines. Set by the queue. */
   rank: number;
   /** Number of lines in which others are before it, and 1 more while it may not be sent. Set by the queue. */
   blockers: number;
@@ -23,12 +23,12 @@ export interface Queued {
 
 const urgentFrom = (one: Queued): number => one.urgentFrom ?? Infinity;
 
-/** Statements of a lane that wait, and the one that is under way. Decides which is sent next. */
-export class LaneQueue<Q extends Queued> {
-  /** Statements without a reply. */
+/** Requests that wait. Decides which is sent next. */
+export class RequestQueue<Q extends Queued> {
+  /** Requests that were not deleted yet. */
   readonly all = new Set<Q>();
   private readonly lines = new Map<string, Q[]>();
-  /** Statements that may be sent, by rank. */
+  /** Requests that may be sent, by rank. */
   private readonly ready = URGENCIES.map(() => new Set<Q>());
   private hasRenewed = false;
 
@@ -47,7 +47,7 @@ export class LaneQueue<Q extends Queued> {
     else this.ready[one.rank]!.add(one);
   }
 
-  /** Returns the statement to send, and keeps it at the head of its lines until {@link delete} or {@link hold}. */
+  /** Returns the request to send, and keeps it at the head of its lines until {@link delete} or {@link hold}. */
   next(now: number): Q | undefined {
     const [renewals, ...others] = this.ready as [Set<Q>, ...Set<Q>[]];
     let renewal: Q | undefined;
@@ -60,7 +60,7 @@ export class LaneQueue<Q extends Queued> {
     return next;
   }
 
-  /** Keeps a statement, which was returned by {@link next}, from being sent until {@link resume}. */
+  /** Keeps a request, which was returned by {@link next}, from being sent until {@link resume}. */
   hold(one: Q): void {
     one.blockers += 1;
   }
