@@ -280,7 +280,7 @@ describe('the documentation', () => {
     expect(pagesOf('locks').sort()).toEqual([...new Set([...kinds, ...OBJECTS])].sort());
     expect(pagesOf('stores').sort()).toEqual(
       [
-        ...readdirSync(join(ROOT, 'lib/stores')).filter((name) => !name.endsWith('.ts') && name !== 'sql'),
+        ...readdirSync(join(ROOT, 'lib/stores')).filter((name) => !/\.ts$|^load$|^sql$/.test(name)),
         'cluster',
         'quorum',
         'sentinel',
