@@ -234,17 +234,15 @@ export class LocalQueue implements HoldEndListener {
     if (claimOnly) return cause instanceof StoreFailure ? this.failed(cause, doing, 'due') : undefined;
     // An overload leaves the callers behind the contender their own time.
     const isForAll = scope === 'all' && !overloaded;
-    for (const waiter of this.waiters.all)
-      if (!waiter.requesting && (isForAll || waiter.due))
-        waiter.reject(this.storeError(waiter.wait, failure, doing));
+    for (const { requesting, due, reject, wait } of this.waiters.all)
+      if (!requesting && (isForAll || due)) reject(this.storeError(wait, failure, doing));
   }
 
   /** The store failed for a passing reason: the contender and those who wait already go on waiting. */
   failing(failure: StoreFailure, sentAt: number): void {
     this.outage.failed(failure, sentAt);
-    for (const waiter of this.waiters.all)
-      if (!waiter.requesting && (waiter.due || !this.outage.hasWaited(waiter.number)))
-        waiter.reject(this.storeError(waiter.wait, failure));
+    for (const { requesting, due, number, reject, wait } of this.waiters.all)
+      if (!requesting && (due || !this.outage.hasWaited(number))) reject(this.storeError(wait, failure));
   }
 
   /** The queue entry could not be refreshed. The contender looks for itself: at once, or when all try again. */

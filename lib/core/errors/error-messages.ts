@@ -128,13 +128,13 @@ const whenUnknown = (doing: string): string => {
 const isRefusal = (failure: unknown): failure is StoreFailure =>
   failure instanceof StoreFailure && failure.keyOnly && !failure.transient;
 
-/** Returns true when the request was never sent, because this process asks for more than the store serves. */
+/** Returns true when too few requests were sent, because this process asks for more than the store serves. */
 const isOverload = (failure: unknown): failure is StoreFailure =>
   failure instanceof StoreFailure && failure.overloaded;
 
 const whatToDo = (failure: unknown): string => {
   if (isOverload(failure))
-    return ' The store works. Ask for fewer locks at once, give the store more connections, or try again later.';
+    return ' The store works. Ask for fewer locks at once, or try again later. More connections help a database.';
   if (!isRefusal(failure)) return ' Check the store, then try again.';
   return failure.claimOnly ? '' : ' Use another key, or another keyPrefix.';
 };
@@ -165,9 +165,13 @@ export const storeKeyError = (key: ShownKey, { message, cause }: LockKeyError): 
 const failedFor = (failedForMs: number | undefined): string =>
   failedForMs === undefined ? '' : `The store has failed for ${ms(failedForMs)}. `;
 
+/** Some nodes of a quorum may have had a request. */
+const unsent = ({ outcome }: StoreFailure): string =>
+  outcome === 'unknown' ? 'Too few requests were sent' : 'No request was sent';
+
 /** Returns the first sentence of an error about the store. */
 const storeFailed = (doing: string, key: ShownKey | undefined, failure: unknown, afterMs: number): string =>
-  `${isOverload(failure) ? 'No request was sent' : 'The lock store failed'} while ${doing}` +
+  `${isOverload(failure) ? unsent(failure) : 'The lock store failed'} while ${doing}` +
   `${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${textOf(failure).replace(/\.+$/, '')}.`;
 
 /** Returns what an error about the store has besides its text. */

@@ -1,4 +1,6 @@
-/** Statements of one store that may wait unsent. A further request is refused. */
+import { StoreFailure } from '../../core/seam/store-failure.js';
+
+/** Requests of one store that may wait unsent. A further request is refused. */
 export const MAX_UNSENT = 50_000;
 
 /** Time in ms over which the rate of a store is measured. */
@@ -6,7 +8,7 @@ const MEASURED_MS = 1_000;
 
 /** How much a process asks of its store, over all lanes. */
 export class Load {
-  /** Number of statements that were not sent yet. */
+  /** Number of requests that were not sent yet. */
   unsent = 0;
   /** The statement that is tried again although others have locked its row for long: one of them at a time. */
   lockedOut: object | undefined;
@@ -14,7 +16,7 @@ export class Load {
   private sent = 0;
   private perSecond = 0;
 
-  /** A statement is sent. */
+  /** A request is sent. */
   sends(now: number): void {
     const lastedMs = now - this.since;
     if (lastedMs >= MEASURED_MS) {
@@ -25,11 +27,11 @@ export class Load {
     this.sent += 1;
   }
 
-  /** Returns what a caller is told whose statement was not sent. */
-  textOf(name: string): string {
-    return (
+  /** Returns the failure of a request that was not sent, because the store serves less than the process asks for. */
+  overloaded(name: string): StoreFailure {
+    const text =
       `this process asks ${name} for more than it serves: ` +
-      `${this.unsent} requests wait, and about ${Math.round(Math.max(this.perSecond, this.sent))} are served a second`
-    );
+      `${this.unsent} requests wait, and about ${Math.round(Math.max(this.perSecond, this.sent))} are served a second`;
+    return new StoreFailure(text, 'not-executed', { overloaded: true });
   }
 }

@@ -7,9 +7,9 @@ import { RequestQueue, type Queued, type Urgency } from './request-queue.js';
 /** How a request waits until it is sent. */
 export interface SendTerms {
   /** Default: `other`. */
-  readonly urgency?: Urgency;
+  readonly urgency?: Urgency | undefined;
   /** See {@link Queued.lines}. Default: none. */
-  readonly lines?: readonly string[];
+  readonly lines?: readonly string[] | undefined;
   /** Until when it may be sent, on the runtime's clock. Default: the time-out from now; also for a time that is over. */
   readonly until?: number | undefined;
   /** See {@link Queued.urgentFrom}. */
@@ -171,7 +171,10 @@ export class UnsentRequests<Q extends Unsent> {
   /** Why it was unsent is the cause: callers behind it whose time is over hear that. */
   private withdrawOne(request: Q): void {
     const cause = this.whyUnsent(request);
-    this.giveUp(request, new StoreFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause }));
+    this.giveUp(
+      request,
+      new StoreFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause }),
+    );
   }
 
   private giveUp(request: Q, failure: StoreFailure): void {
@@ -184,6 +187,6 @@ export class UnsentRequests<Q extends Unsent> {
   }
 
   private overloaded(): StoreFailure {
-    return new StoreFailure(this.host.load.textOf(this.host.name), 'not-executed', { overloaded: true });
+    return this.host.load.overloaded(this.host.name);
   }
 }

@@ -71,10 +71,11 @@ export class NodeLocks {
     const name = nodeNameOf(place.kind, place.owner);
     for (let tries = 1; ; tries += 1) {
       try {
-        const children = await session.with({ within, until }, async (current) => {
+        // Otherwise, of many claims of new keys, none would come to its end.
+        const mayWait = tries === 1;
+        const children = await session.with({ within, until, mayWait }, async (current) => {
           places.ask(place, current);
-          // Otherwise, of many claims of new keys, none would come to its end.
-          const terms = { within: current, until, isUrgent: tries > 1 };
+          const terms = { within: current, until, mayWait };
           // The server executes both in this order, so the list has the new node.
           const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), terms);
           const listing = session.request(getChildren(path), terms);
@@ -122,7 +123,7 @@ export class NodeLocks {
     try {
       const isKnown = place.node !== undefined && !place.mayHaveMore;
       const deleting = isKnown
-        ? this.delete(place.nodePath, { within, until, isUrgent: true })
+        ? this.delete(place.nodePath, { within, until })
         : this.deleteAll(place, { within, until }, sent);
       if (isKnown) sent?.();
       const wasThere = await deleting;
@@ -221,7 +222,7 @@ export class NodeLocks {
   async isThere(place: Place, until: number): Promise<boolean> {
     const { session, places } = this.host;
     try {
-      await session.request(getData(place.nodePath), { within: place.session, until, isUrgent: true });
+      await session.request(getData(place.nodePath), { within: place.session, until });
       return true;
     } catch (failure) {
       if (!hasCode(failure, CODE.noNode) && !place.session?.over.aborted) throw failure;
@@ -338,8 +339,8 @@ const mayLeaveReader = ({ kind }: Place, blocker: LockNode): boolean =>
 /** Returns the failure of a request after the node of its claim was created: it has to be removed. */
 export const asUnknown = (failure: unknown): unknown => {
   if (!(failure instanceof StoreFailure) || failure.outcome === 'unknown') return failure;
-  const { message, cause, passing } = failure;
-  return new StoreFailure(message, 'unknown', { cause, passing });
+  const { message, cause, passing, overloaded } = failure;
+  return new StoreFailure(message, 'unknown', { cause, passing, overloaded });
 };
 
 const inAnotherLock = (name: string): StoreFailure =>

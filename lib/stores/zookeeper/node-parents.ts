@@ -56,7 +56,7 @@ export class NodeParents {
   private async createAll(paths: readonly string[], until: number): Promise<boolean> {
     for (const path of paths) {
       try {
-        await this.session.request(create(path, CONTAINER, this.acls), { until, isUrgent: true });
+        await this.session.request(create(path, CONTAINER, this.acls), { until });
       } catch (failure) {
         if (hasCode(failure, CODE.noNode)) return false;
         if (!hasCode(failure, CODE.nodeExists)) throw failure;
@@ -66,12 +66,10 @@ export class NodeParents {
   }
 
   private async checkNoLock(above: string, text: string, until: number): Promise<void> {
-    const children = await this.session
-      .request(getChildren(above), { until, isUrgent: true })
-      .catch((failure: unknown) => {
-        if (hasCode(failure, CODE.noNode)) return [];
-        throw failure;
-      });
+    const children = await this.session.request(getChildren(above), { until }).catch((failure: unknown) => {
+      if (hasCode(failure, CODE.noNode)) return [];
+      throw failure;
+    });
     if (new NodeQueue(children).nodes.length === 0) return;
     throw new StoreFailure(text, 'not-executed', { keyOnly: true });
   }

@@ -1,5 +1,8 @@
 import type { Socket } from 'node:net';
 import type { Runtime } from '../../core/runtime.js';
+import type { StoreFailure } from '../../core/seam/store-failure.js';
+import { Load } from '../load/load.js';
+import { UnsentRequests, type Unsent as AnyUnsent } from '../load/unsent-requests.js';
 import { Frames } from './frames.js';
 import { JuteReader, JuteWriter, ProtocolError } from './jute.js';
 import type { ZkRequest } from './requests.js';
@@ -54,6 +57,8 @@ interface Pending {
   readonly sentAt: number | undefined;
   /** When the connection ends without its reply. */
   readonly until: number;
+  /** From when on the server is silent. */
+  readonly isSilentAt: number;
   readonly read: (reply: JuteReader) => void;
   readonly reject: (failure: ZkFailure) => void;
 }
@@ -64,24 +69,21 @@ export interface SendTerms {
   readonly until: number;
   /** Time in ms for its reply, from its sending. Without one, the connection ends. */
   readonly replyMs: number;
-  /** Whether it is sent before those that are not urgent. Default: false. */
-  readonly isUrgent?: boolean | undefined;
+  /** Whether requests that go on with a claim, or end one, are sent before it. Default: false. */
+  readonly mayWait?: boolean | undefined;
 }
 
 /** A request that waits until fewer are under way. */
-interface Unsent {
-  readonly until: number;
+interface Unsent extends AnyUnsent {
   readonly send: () => void;
-  readonly reject: (failure: ZkFailure) => void;
 }
 
 /** One connection to a server. Replies come in the order of the requests. */
 export class ZkConnection {
   private readonly frames = new Frames();
   private readonly pending: Pending[] = [];
-  /** Requests that wait, each kind in the order of the calls. */
-  private readonly urgent: Unsent[] = [];
-  private readonly unsent: Unsent[] = [];
+  private readonly load = new Load();
+  private readonly unsent: UnsentRequests<Unsent>;
   private greeted: ((frame: Buffer) => void) | undefined;
   private nextXid = 1;
   private timer: unknown;
@@ -92,6 +94,11 @@ export class ZkConnection {
     private readonly socket: Socket,
     private readonly host: ZkConnectionHost,
   ) {
+    this.unsent = new UnsentRequests<Unsent>({
+      ...{ name: 'ZooKeeper', runtime: host.runtime, timeoutMs: 0, load: this.load },
+      trouble: () => this.trouble(),
+      next: () => undefined,
+    });
     socket.setNoDelay(true);
     socket.on('data', (chunk) => this.received(chunk));
     socket.on('error', (cause) => this.destroy(cause));
@@ -135,13 +142,14 @@ export class ZkConnection {
    * in time, or unknown when the connection ends.
    */
   send<T>(request: ZkRequest<T>, terms: SendTerms): Promise<T> {
-    const { until, replyMs, isUrgent } = terms;
+    const { until, replyMs, mayWait } = terms;
+    const { unsent } = this;
     if (this.cause || this.pending.length < MAX_UNDER_WAY) return this.sendNow(request, replyMs);
-    const queue = isUrgent === true ? this.urgent : this.unsent;
     return new Promise<T>((resolve, reject) => {
+      const urgency = mayWait ? 'other' : 'release';
       const send = (): void => void this.sendNow(request, replyMs).then(resolve, reject);
-      queue.push({ until, send, reject });
-      if (until < this.timerDueAt) this.arm(until);
+      const own: Unsent = { ...unsent.request({ urgency, until }, reject), send };
+      if (unsent.add(own)) unsent.wait(own);
     });
   }
 
@@ -190,8 +198,7 @@ export class ZkConnection {
       passing: true,
     });
     for (const { reject } of this.pending.splice(0)) reject(failure);
-    for (const queue of [this.urgent, this.unsent])
-      for (const { reject } of queue.splice(0)) reject(noConnection(cause));
+    this.unsent.failAll(() => noConnection(cause));
     this.host.ended(cause);
   }
 
@@ -212,8 +219,10 @@ export class ZkConnection {
     const { cause, host } = this;
     if (cause) return Promise.reject(noConnection(cause));
     return new Promise<T>((resolve, reject) => {
-      const sentAt = isLocal ? undefined : host.runtime.now();
-      this.pending.push({ xid, sentAt, until, read: (reply) => resolve(read(reply)), reject });
+      const now = host.runtime.now();
+      const sentAt = isLocal ? undefined : now;
+      const isSilentAt = (now + until) / 2;
+      this.pending.push({ xid, sentAt, until, isSilentAt, read: (reply) => resolve(read(reply)), reject });
       if (until < this.timerDueAt) this.arm(until);
       this.socket.write(frame.frame());
     });
@@ -234,20 +243,27 @@ export class ZkConnection {
     const now = this.host.runtime.now();
     const replyAt = Math.min(...this.pending.map(({ until }) => until));
     if (replyAt <= now) return this.destroy(new Error('the server did not reply in time'));
-    for (const queue of [this.urgent, this.unsent])
-      while (queue.length > 0 && queue[0]!.until <= now) queue.shift()!.reject(tooLate());
-    const sendAt = Math.min(...[this.urgent, this.unsent].map(([first]) => first?.until ?? Infinity));
-    const nextAt = Math.min(replyAt, sendAt);
-    if (nextAt < Infinity) this.arm(nextAt);
+    if (replyAt < Infinity) this.arm(replyAt);
   }
 
   /** Sends the next request that waits. */
   private sendNext(): void {
-    const now = this.host.runtime.now();
-    for (let next; (next = this.urgent.shift() ?? this.unsent.shift());) {
-      if (next.until > now) return next.send();
-      next.reject(tooLate());
-    }
+    const next = this.unsent.next(this.host.runtime.now());
+    if (!next) return;
+    this.unsent.forget(next);
+    next.send();
+  }
+
+  /** Returns why a request was not sent in time. */
+  get tooLate(): StoreFailure {
+    return this.trouble() ?? this.load.overloaded('ZooKeeper');
+  }
+
+  /** What keeps requests from being sent: the server is silent. */
+  private trouble(): ZkFailure | undefined {
+    const [first] = this.pending;
+    if (!first || this.host.runtime.now() <= first.isSilentAt) return undefined;
+    return new ZkFailure('ZooKeeper did not answer earlier requests', 'not-executed', { passing: true });
   }
 
   private received(chunk: Buffer): void {
@@ -286,11 +302,6 @@ export class ZkConnection {
 }
 
 const nothing = (): void => undefined;
-
-export const tooLate = (): ZkFailure =>
-  new ZkFailure('ZooKeeper is too slow: earlier requests took all the time', 'not-executed', {
-    passing: true,
-  });
 
 export const noConnection = (cause: Error | undefined): ZkFailure =>
   new ZkFailure(

@@ -4,7 +4,7 @@ import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { Life } from './life.js';
 import { sync, type ZkRequest } from './requests.js';
-import { noConnection, tooLate, ZkConnection, type ZkEvent } from './zk-connection.js';
+import { noConnection, ZkConnection, type ZkEvent } from './zk-connection.js';
 import { CODE, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
@@ -50,8 +50,8 @@ export interface RequestTerms {
   readonly within?: Session | undefined;
   /** When it is sent at the latest, on the runtime's clock. Default: after the time-out of requests. */
   readonly until?: number | undefined;
-  /** Whether it goes before those that are not urgent: it is about a hold, or goes on with a claim. Default: false. */
-  readonly isUrgent?: boolean | undefined;
+  /** Whether it begins a claim: requests that go on with a claim, or end one, are sent before it. Default: false. */
+  readonly mayWait?: boolean | undefined;
 }
 
 /** A request that waits for a connection. */
@@ -97,11 +97,9 @@ export class ZkSession {
    *
    * @throws {ZkFailure}
    */
-  request<T>(
-    request: ZkRequest<T>,
-    { within, until = this.timeLimit(), isUrgent }: RequestTerms = {},
-  ): Promise<T> {
-    const terms = { until, isUrgent, replyMs: this.settings.commandTimeoutMs };
+  request<T>(request: ZkRequest<T>, { within, until: given, mayWait }: RequestTerms = {}): Promise<T> {
+    const until = this.sendBy({ until: given, mayWait });
+    const terms = { until, mayWait, replyMs: this.settings.commandTimeoutMs };
     return this.connected({ within, until }, (connection) => connection.send(request, terms));
   }
 
@@ -110,17 +108,20 @@ export class ZkSession {
   }
 
   /** Calls `use` with the session, once there is a connection. Its requests are sent at once. */
-  with<T>(
-    { within, until = this.timeLimit() }: RequestTerms,
-    use: (session: Session) => Promise<T>,
-  ): Promise<T> {
-    return this.connected({ within, until }, () => use(this.life!));
+  with<T>(terms: RequestTerms, use: (session: Session) => Promise<T>): Promise<T> {
+    const { within } = terms;
+    return this.connected({ within, until: this.sendBy(terms) }, () => use(this.life!));
   }
 
   /** Returns when a request that begins now is sent at the latest. */
   timeLimit(): number {
     const { runtime, commandTimeoutMs } = this.settings;
     return runtime.now() + commandTimeoutMs;
+  }
+
+  /** What goes on with a claim has a time-out of its own. */
+  private sendBy({ until = this.timeLimit(), mayWait }: RequestTerms): number {
+    return mayWait ? until : Math.max(until, this.timeLimit());
   }
 
   /** Closes the connection. With `keepsNodes`, the session lives on in the server until its time-out. */
@@ -148,14 +149,17 @@ export class ZkSession {
     const { runtime } = this.settings;
     if (closing.signal.aborted) return Promise.reject(closed());
     // It had to wait for earlier ones about the same path.
-    if (runtime.now() >= until) return Promise.reject(tooLate());
-    if (connection && !connection.isOver) return use(connection);
+    const isOpen = connection && !connection.isOver;
+    if (runtime.now() >= until)
+      return Promise.reject(isOpen ? connection.tooLate : noConnection(this.lastCause));
+    if (isOpen) return use(connection);
     return new Promise<T>((resolve, reject) => {
       const late = (): void => {
         this.waiting.delete(waiting);
         reject(noConnection(this.lastCause));
       };
-      const timer = runtime.setTimer(late, until - runtime.now());
+      // Without a connection, no request waits longer than one with a reply may take.
+      const timer = runtime.setTimer(late, Math.min(until, this.timeLimit()) - runtime.now());
       const waiting: Waiting = {
         send: (opened) => {
           runtime.clearTimer(timer);

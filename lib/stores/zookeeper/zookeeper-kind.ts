@@ -64,10 +64,12 @@ export class ZookeeperKind implements KindStore {
     );
   }
 
-  release(claim: Claim, { keepForMs }: ReleaseOptions = {}): Promise<ReleaseReply> {
+  release(claim: Claim, { keepForMs, until: sendUntil }: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (keepForMs !== undefined)
       return Promise.reject(new StoreFailure(NOT_KEPT, 'not-executed', { claimOnly: true }));
-    return this.inOrder(claim, (path, until, sent) => this.leave(claim, path, until, sent));
+    return this.inOrder({ ...claim, until: sendUntil }, (path, until, sent) =>
+      this.leave(claim, path, until, sent),
+    );
   }
 
   /** The place of a claim in the path of its key, if it has one. */
@@ -192,13 +194,13 @@ export class ZookeeperKind implements KindStore {
   }
 
   protected inOrder<T>(
-    { finalKey }: Claim,
+    { finalKey, until: sendUntil = 0 }: Claim,
     operation: (path: string, until: number, sent: () => void) => Promise<T>,
   ): Promise<T> {
     const { session, paths, order } = this.host;
     if (session.isClosed) return Promise.reject(closed());
     const path = paths.of(finalKey);
-    const until = session.timeLimit();
+    const until = Math.max(session.timeLimit(), sendUntil);
     return order.run(path, (sent) =>
       session.isClosed ? Promise.reject(closed()) : operation(path, until, sent),
     );
@@ -206,7 +208,7 @@ export class ZookeeperKind implements KindStore {
 
   /** Returns as what a key is taken, or undefined when it is free. */
   protected async heldAs(_claim: Claim, path: string, until: number): Promise<NodeKind | undefined> {
-    const { nodes } = await this.host.locks.queueOf(path, { until });
+    const { nodes } = await this.host.locks.queueOf(path, { until, mayWait: true });
     const isFree = this.kind === 'read' ? nodes.every(({ kind }) => kind === 'read') : nodes.length === 0;
     return isFree ? undefined : nodes[0]!.kind;
   }

@@ -30,7 +30,7 @@ export const SHARING_MISTAKES: readonly Mistake[] = [
     name: 'answers of a shared request to others than those who asked',
     edits: [
       {
-        in: 'RedisConnection.sendBatch',
+        in: 'SharedRuns.send',
         find: 'const result = replies[i];',
         replace: 'const result = replies[(i + 1) % runs.length];',
       },

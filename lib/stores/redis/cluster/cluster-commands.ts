@@ -1,10 +1,11 @@
 import type { Runtime } from '../../../core/runtime.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { Commands } from '../connection/commands.js';
 import type { RedisConnection } from '../connection/redis-connection.js';
 import { isReplyError, RedisFailure, unwrapped } from '../connection/redis-failure.js';
 import { requestFor } from '../connection/redis-request.js';
 import type { Script } from '../connection/script.js';
-import type { BatchPart, ScriptRun } from '../connection/script-batch.js';
+import type { BatchPart, OfClaim, ScriptRun, SharedRun } from '../connection/script-batch.js';
 import { pause } from '../connection/timers.js';
 import { sharded } from './sharded-scripts.js';
 import { readRedirect, slotWithoutServer, type NodeAddress, type Redirect } from './slots.js';
@@ -41,6 +42,7 @@ interface Requested<T> {
   readonly keys: readonly string[];
   readonly args: readonly (string | number)[];
   readonly read: (reply: unknown) => T;
+  readonly claim?: OfClaim | undefined;
 }
 
 /**
@@ -57,27 +59,29 @@ export class ClusterCommands implements Commands {
     keys: readonly string[],
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
+    claim?: OfClaim,
   ): Promise<T> {
-    return this.routed({ script, keys, args, read });
+    return this.routed({ script, keys, args, read, claim });
   }
 
-  runShared<T>(
-    run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
+  runShared<T>(run: SharedRun, read: (reply: unknown) => T): Promise<T> {
     return new Promise<T>((resolve, reject) =>
       this.share({ ...run, read, resolve: resolve as (value: unknown) => void, reject }),
     );
   }
 
   share(run: ScriptRun): void {
-    const { part, keys, args, read, resolve, reject } = run;
-    const requested: Requested<unknown> = { script: part.script, keys, args, read };
+    const { part, keys, args, read, claim, resolve, reject } = run;
+    const requested: Requested<unknown> = { script: part.script, keys, args, read, claim };
     const connection = this.host.connectionTo(keys[0]!);
     if (!connection) return void this.routed(requested).then(resolve, reject);
     const elsewhere = (failure: unknown): void =>
       void this.elsewhere(requested, failure, connection).then(resolve, reject);
     connection.share({ ...run, part: this.partFor(part), reject: elsewhere });
+  }
+
+  failureOf(name: string, owner: string): StoreFailure | undefined {
+    return this.host.connectionTo(name)?.failureOf(name, owner);
   }
 
   private partFor(part: BatchPart): BatchPart {
@@ -127,8 +131,9 @@ export class ClusterCommands implements Commands {
     }
   }
 
-  private request<T>({ script, keys, args, read }: Requested<T>, connection: RedisConnection): Promise<T> {
-    return connection.run(this.scriptFor(script), keys, args, read);
+  private request<T>(requested: Requested<T>, connection: RedisConnection): Promise<T> {
+    const { script, keys, args, read, claim } = requested;
+    return connection.run(this.scriptFor(script), keys, args, read, claim);
   }
 
   /**

@@ -14,7 +14,7 @@ export const sharded = (script: Script): Script => {
     .replaceAll(GRANT_CHANNEL, SHARDED_GRANT_CHANNEL)
     .replaceAll("'publish'", "'spublish'")
     .replaceAll('numsub', 'shardnumsub');
-  const own = source === script.source ? script : new Script(source, script.refusals);
+  const own = source === script.source ? script : new Script(source, script.refusals, script.urgency);
   made.set(script, own);
   return own;
 };

@@ -6,6 +6,7 @@ const STOOD_STILL_MS = 50;
 /** A command under way. The connection sets `done` when the command has a reply or is given up. */
 export interface PendingCommand {
   done: boolean;
+  readonly sentAt: number;
 }
 
 interface Entry extends PendingCommand {
@@ -36,10 +37,18 @@ export class CommandDeadlines {
     return this.first === undefined;
   }
 
+  /** For how long the oldest command has waited for its reply, in ms. */
+  get silentForMs(): number {
+    this.dropDone();
+    return this.first ? this.runtime.now() - this.first.sentAt : 0;
+  }
+
   /** Calls `onOverdue` when the command is not done by its deadline. */
   add(onOverdue: () => void): PendingCommand {
+    const sentAt = this.runtime.now();
     const entry: Entry = {
-      dueAt: this.runtime.now() + this.timeoutMs,
+      sentAt,
+      dueAt: sentAt + this.timeoutMs,
       done: false,
       spared: false,
       onOverdue,

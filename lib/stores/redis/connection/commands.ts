@@ -1,5 +1,6 @@
 import type { Script } from './script.js';
-import type { ScriptRun } from './script-batch.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
+import type { OfClaim, ScriptRun, SharedRun } from './script-batch.js';
 
 /** Runs each script on the server that has its first key. */
 export interface Commands {
@@ -8,12 +9,12 @@ export interface Commands {
     keys: readonly string[],
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
+    claim?: OfClaim,
   ): Promise<T>;
   /** Runs a script that can share a request with other scripts of the same tick. */
-  runShared<T>(
-    run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
-    read: (reply: unknown) => T,
-  ): Promise<T>;
+  runShared<T>(run: SharedRun, read: (reply: unknown) => T): Promise<T>;
   /** Runs a script like `runShared`, but without a promise: calls `resolve` or `reject` of the run. */
   share(run: ScriptRun): void;
+  /** Returns the failure of an acquire that waits behind others. See `KindStore.unsent`. */
+  failureOf(name: string, owner: string): StoreFailure | undefined;
 }

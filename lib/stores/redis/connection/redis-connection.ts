@@ -1,4 +1,5 @@
 import { unbound, type Runtime } from '../../../core/runtime.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { AwaitedSession } from './awaited-session.js';
 import { ClientErrors } from './client-errors.js';
 import { CommandDeadlines } from './command-deadlines.js';
@@ -16,13 +17,14 @@ import {
   timedOut,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
-import { readBatch } from './batch-replies.js';
 import { requestFor, type RedisRequest } from './redis-request.js';
 import { nameSession, type RedisSession } from './redis-session.js';
 import { SilentSentinels } from './sentinels/silent-sentinels.js';
 import type { Commands } from './commands.js';
 import type { Script } from './script.js';
-import { batchOf, keysAndArgs, ScriptBatch, type BatchPart, type ScriptRun } from './script-batch.js';
+import { batchOf, type BatchPart, type OfClaim, type ScriptRun, type SharedRun } from './script-batch.js';
+import { SendWindow } from './send-window.js';
+import { SharedRuns } from './shared-runs.js';
 import { every } from './timers.js';
 
 /** Interval at which an idle connection is checked, in ms. */
@@ -64,8 +66,9 @@ export class RedisConnection implements Commands {
   private life: Life | undefined;
   private readonly deadlines: CommandDeadlines;
   private readonly awaited: AwaitedSession;
-  private readonly batch = new ScriptBatch((runs) => this.sendBatch(runs));
+  private readonly shared: SharedRuns;
   private readonly errors: ClientErrors;
+  private readonly window: SendWindow;
   private endPings: (() => void) | undefined;
   private closed = false;
   private closedBecause: string | undefined;
@@ -102,6 +105,15 @@ export class RedisConnection implements Commands {
     this.awaited = new AwaitedSession(this.deadlines);
     this.errors = new ClientErrors(client);
     this.silentSentinels = new SilentSentinels(client, this.errors.clean);
+    this.window = new SendWindow({
+      ...{ runtime, timeoutMs },
+      trouble: () => this.trouble(),
+      sendRuns: (runs) => this.shared.send(runs),
+    });
+    this.shared = new SharedRuns(this, this.window, this.deadlines, {
+      batchScript: this.batchScript,
+      clean: this.errors.clean,
+    });
     client.on('close', () => this.end());
     client.on('end', () => this.end());
     watchHandshakes(client, this.deadlines, () => void this.begin());
@@ -128,8 +140,9 @@ export class RedisConnection implements Commands {
     keys: readonly string[],
     args: readonly (string | number)[],
     read: (reply: unknown) => T,
+    claim?: OfClaim,
   ): Promise<T> {
-    return this.send(requestFor(script, keys, args, read));
+    return this.send(requestFor(script, keys, args, read, script.urgency, claim));
   }
 
   /** Loads a script, where the user has the right: it may be the only way to run one. */
@@ -138,29 +151,30 @@ export class RedisConnection implements Commands {
     await loaded.catch((failure: RedisFailure) => isReplyError(failure.cause) || Promise.reject(failure));
   }
 
-  /** Runs a script that can share a request with others of its tick. On an idle connection it is sent at once. */
-  runShared<T>(
-    run: Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args'>,
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    const { part, keys, batchKeys, args } = run;
-    return new Promise<T>((resolve, reject) =>
-      this.share({ part, keys, batchKeys, args, read, resolve: resolve as (value: unknown) => void, reject }),
-    );
+  runShared<T>(run: SharedRun, read: (reply: unknown) => T): Promise<T> {
+    const { part, keys, batchKeys, args, claim } = run;
+    return new Promise<T>((done, reject) => {
+      const resolve = done as (value: unknown) => void;
+      this.share({ part, keys, batchKeys, args, claim, read, resolve, reject });
+    });
   }
 
-  /** Runs a script like `runShared`, but without a promise, which costs as much as everything else here. */
   share(run: ScriptRun): void {
-    const { session } = this;
-    if (!session) this.sendEach([run]);
-    else if (this.batch.isEmpty && this.deadlines.idle) this.sendAlone(session, run);
-    else this.batch.add(run);
+    this.shared.share(run);
+  }
+
+  /** See `KindStore.unsent`. */
+  failureOf(name: string, owner: string): StoreFailure | undefined {
+    return this.window.failureOf(name, owner);
   }
 
   send<T>(request: RedisRequest<T>): Promise<T> {
-    this.batch.flush();
-    if (this.session) return this.sendOn(this.session, request);
-    return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
+    this.shared.flush();
+    const { session, window } = this;
+    if (!session) return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
+    return request.urgency === undefined || window.isOpen
+      ? this.sendOn(session, request)
+      : window.wait(request, () => this.sendAtOnce(request));
   }
 
   /**
@@ -168,9 +182,11 @@ export class RedisConnection implements Commands {
    * Rejects with the outcome `not-executed` when the session has ended.
    */
   sendOnlyOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
-    this.batch.flush();
+    this.shared.flush();
     if (this.session !== session) return Promise.reject(this.notSent('the connection to Redis was lost'));
-    return new Promise((resolve, reject) => this.exchange(session, request, resolve, reject, true));
+    return new Promise((resolve, reject) =>
+      this.exchange(session, request, resolve, reject, { isOnlyHere: true }),
+    );
   }
 
   /**  @param why message of the failure that waiting and later requests get */
@@ -180,6 +196,11 @@ export class RedisConnection implements Commands {
     this.#client.disconnect();
     this.end();
     this.awaited.reject(() => this.notSent(because));
+  }
+
+  /** Sends a request whose turn has come. */
+  private sendAtOnce<T>(request: RedisRequest<T>): Promise<T> {
+    return this.session ? this.sendOn(this.session, request) : this.send(request);
   }
 
   private sendOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
@@ -194,25 +215,24 @@ export class RedisConnection implements Commands {
   ): void {
     this.ready().then((session) => {
       // Earlier requests may be in the batch by now: send them first.
-      this.batch.flush();
-      this.exchange(session, request, resolve, reject, isAgain);
+      this.shared.flush();
+      if (isAgain || this.session !== session || this.window.isOpen)
+        this.exchange(session, request, resolve, reject, { isOnlyHere: isAgain });
+      else this.send(request).then(resolve, reject);
     }, reject);
   }
 
-  private sendAlone(session: RedisSession, run: ScriptRun): void {
-    const { part, keys, args, read, resolve, reject } = run;
-    this.exchange(session, requestFor(part.script, keys, args, read), resolve, reject);
-  }
-
-  private exchange<T>(
+  /** Sends a request on this session. It counts as a number of `runs`. */
+  exchange<T>(
     session: RedisSession,
     request: RedisRequest<T>,
     resolve: (value: T) => void,
     reject: (failure: unknown) => void,
-    isOnlyHere = false,
+    { isOnlyHere = false, runs = 1 }: { readonly isOnlyHere?: boolean; readonly runs?: number } = {},
   ): void {
     // Without a script for several keys, the requests of one tick at least share a packet.
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
+    this.window.sent(runs);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
       reject(timedOut(this.timeoutMs, this.errors.last, session));
@@ -222,6 +242,7 @@ export class RedisConnection implements Commands {
     // Outside the caller's context: its traces show no keys, and a batch belongs to several callers.
     unbound(() => this.#client.call(request.command, ...request.args)).then(
       (reply) => {
+        this.replied(session, runs, inFlight.sentAt);
         if (inFlight.done) return;
         inFlight.done = true;
         if (this.masterSearch.isDueTo(reply)) this.drop(session);
@@ -241,6 +262,7 @@ export class RedisConnection implements Commands {
         resolve(result);
       },
       (error: unknown) => {
+        this.replied(session, runs, inFlight.sentAt);
         // Later requests wait for the new connection. A caller that retries on this one at once, again and again, would
         // keep the process from noticing that it has ended.
         if (this.masterSearch.isDueTo(error)) this.drop(session, error);
@@ -257,39 +279,8 @@ export class RedisConnection implements Commands {
     );
   }
 
-  private sendBatch(runs: readonly ScriptRun[]): void {
-    const { session } = this;
-    if (session && runs.length === 1) return this.sendAlone(session, runs[0]!);
-    if (!session || !this.batchScript) return this.sendEach(runs);
-    const [keys, args] = keysAndArgs(runs);
-    // Read all replies before trusting any: a reply that is wrong in one place is wrong.
-    const read = (reply: unknown): unknown[] =>
-      readBatch(reply, runs.length).map((one, i) => (one instanceof Error ? one : runs[i]!.read(one)));
-    this.sendOn(session, requestFor(this.batchScript, keys, args, read)).then(
-      (replies) =>
-        runs.forEach((run, i) => {
-          const result = replies[i];
-          if (!(result instanceof Error)) return run.resolve(result);
-          run.reject(
-            failureOf(result, session, this.errors.clean, {
-              keys: run.keys,
-              refusals: run.part.script.refusals,
-            }),
-          );
-        }),
-      (failure: RedisFailure) => {
-        // Nothing was executed, perhaps because of one run only: the user may have rights for some of the keys. Send
-        // each by itself.
-        if (failure.outcome === 'not-executed' && isReplyError(failure.cause)) this.sendEach(runs);
-        else for (const run of runs) run.reject(failure);
-      },
-    );
-  }
-
-  private sendEach(runs: readonly ScriptRun[]): void {
-    for (const { part, keys, args, read, resolve, reject } of runs) {
-      this.run(part.script, keys, args, read).then(resolve, reject);
-    }
+  private replied(session: RedisSession, runs: number, sentAt: number): void {
+    if (session === this.session) this.window.replied(runs, sentAt);
   }
 
   /** Waits for the connection, within the command time-out. */
@@ -363,7 +354,15 @@ export class RedisConnection implements Commands {
     this.life = undefined;
     this.session = undefined;
     this.endPings?.();
+    this.window.reset();
     if (!hadEnded && !this.closed) this.onDown('ended');
+  }
+
+  /** What keeps requests from being sent: there is no connection, or the server is silent. */
+  private trouble(): RedisFailure | undefined {
+    const { session, deadlines, timeoutMs } = this;
+    if (session && deadlines.silentForMs <= timeoutMs / 2) return undefined;
+    return new RedisFailure('Redis did not answer earlier requests', 'not-executed', { passing: true });
   }
 
   private notSent(message: string): RedisFailure {

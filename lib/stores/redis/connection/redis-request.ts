@@ -1,4 +1,6 @@
+import type { Urgency } from '../../load/request-queue.js';
 import type { Script, ScriptRefusal } from './script.js';
+import type { OfClaim } from './script-batch.js';
 
 /** A command and the function that reads its reply. If the reply cannot be read, the outcome is unknown. */
 export interface RedisRequest<T> {
@@ -9,6 +11,9 @@ export interface RedisRequest<T> {
   readonly keys?: readonly string[];
   /** Errors with which the script itself may reply. */
   readonly refusals?: readonly ScriptRefusal[];
+  /** How soon it is sent when requests wait. Default: at once. */
+  readonly urgency?: Urgency | undefined;
+  readonly claim?: OfClaim | undefined;
   /** Request to send instead when the server does not know the script. */
   readonly inFull?: () => RedisRequest<T>;
 }
@@ -19,11 +24,15 @@ export const requestFor = <T>(
   keys: readonly string[],
   args: readonly (string | number)[],
   read: (reply: unknown) => T,
+  urgency?: Urgency,
+  claim?: OfClaim,
 ): RedisRequest<T> => ({
   command: 'evalsha',
   args: [sha, keys.length, ...keys, ...args],
   read,
   keys,
   refusals,
+  urgency,
+  claim,
   inFull: () => ({ command: 'eval', args: [source, keys.length, ...keys, ...args], read, keys, refusals }),
 });

@@ -1,3 +1,4 @@
+import type { SendTerms } from '../../load/unsent-requests.js';
 import { Script } from './script.js';
 
 /** The Lua function `time`, for scripts. It asks the server for its time once a request, however many runs it has. */
@@ -24,6 +25,9 @@ export interface BatchPart {
   readonly shared: number;
 }
 
+/** Whose request it is, and until when it may be sent. */
+export type OfClaim = Pick<SendTerms, 'owner' | 'until' | 'withdrawnBy'>;
+
 /** One run of a script that can be a part of a batch. */
 export interface ScriptRun {
   readonly part: BatchPart;
@@ -31,17 +35,21 @@ export interface ScriptRun {
   /** The keys in a batch, for a script whose number of keys varies: filled up to the number that the batch needs. */
   readonly batchKeys?: readonly string[] | undefined;
   readonly args: readonly (string | number)[];
+  readonly claim?: OfClaim | undefined;
   /** Reads the reply; throws when no script can have given it. */
   readonly read: (reply: unknown) => unknown;
   readonly resolve: (value: unknown) => void;
   readonly reject: (failure: unknown) => void;
 }
 
+/** One run, without what becomes of its reply. */
+export type SharedRun = Pick<ScriptRun, 'part' | 'keys' | 'batchKeys' | 'args' | 'claim'>;
+
 /** The request of one run, without its callbacks. */
 export type PartRun = Pick<ScriptRun, 'part' | 'keys' | 'args'>;
 
 /** Maximum number of runs in one request: Redis works on the first request while the next one is put together. */
-const MAX = 16;
+export const MAX_RUNS = 16;
 
 /**
  * Gathers the runs of one tick into one request. Replies that arrive together cause their next requests in the same
@@ -59,7 +67,7 @@ export class ScriptBatch {
 
   add(run: ScriptRun): void {
     if (this.runs.length === 0) process.nextTick(this.onTick);
-    if (this.runs.push(run) === MAX) this.flush();
+    if (this.runs.push(run) === MAX_RUNS) this.flush();
   }
 
   /** Sends what has been gathered. Call it before sending anything that must not overtake these runs. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Urgency } from '../../load/request-queue.js';
 
 /** An error with which a script itself replies. */
 export interface ScriptRefusal {
@@ -18,6 +19,8 @@ export class Script {
   constructor(
     readonly source: string,
     readonly refusals: readonly ScriptRefusal[] = [],
+    /** How soon it is sent when requests wait. */
+    readonly urgency: Urgency = 'other',
   ) {
     this.sha = createHash('sha1').update(source).digest('hex');
   }

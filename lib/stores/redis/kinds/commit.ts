@@ -25,7 +25,7 @@ return 1
 
 export const COMMIT: BatchPart = {
   letter: 'c',
-  script: new Script(COMMIT_TOKEN, [{ word: 'FENCE', keyOnly: true }]),
+  script: new Script(COMMIT_TOKEN, [{ word: 'FENCE', keyOnly: true }], 'release'),
   keys: 2,
   args: 2,
   shared: 0,

@@ -95,6 +95,11 @@ export class RedisLink {
     return batches;
   }
 
+  /** See `KindStore.unsent`. */
+  unsent({ finalKey, owner }: Claim): StoreFailure | undefined {
+    return this.commands.failureOf(this.keys.name(finalKey), owner);
+  }
+
   /** Commits a fencing token; see `NodeKind.commit`. `field` is the owner's field in the hold. */
   commit(finalKey: string, field: string, token: number): Promise<boolean> {
     const { commands, keys } = this;

@@ -10,9 +10,9 @@ export interface OutageHost {
   warn(warning: string): void;
 }
 
-/** Returns whether the node has failed. A refusal of one key or claim says nothing about it. */
+/** Returns whether the node has failed. A refusal of one key or claim, or an overload, says nothing about it. */
 export const isOfNode = (failure: unknown): failure is StoreFailure =>
-  failure instanceof StoreFailure && !failure.keyOnly && !failure.claimOnly && !failure.transient;
+  failure instanceof StoreFailure && !failure.keyOnly && !failure.transient && !failure.overloaded;
 
 /**
  * The outage of a node. After 5 s of failures it logs a line, and another one when the node works again: while a

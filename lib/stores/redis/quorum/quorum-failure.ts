@@ -25,6 +25,7 @@ export class QuorumFailure extends StoreFailure {
       {
         cause: new AggregateError(all, 'nodes failed'),
         transient: all.length > 0 && all.every(({ transient }) => transient),
+        overloaded: isEnough && all.filter(({ overloaded }) => !overloaded).length <= most,
         passing: all.filter(({ passing }) => !passing).length <= most,
         keyOnly: all.length > 0 && all.every(({ keyOnly }) => keyOnly),
         claimOnly: all.length > 0 && all.every(({ claimOnly }) => claimOnly),

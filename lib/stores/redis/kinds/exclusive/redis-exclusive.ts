@@ -35,16 +35,16 @@ const ACQUIRE: BatchPart = {
 };
 const RELEASE: BatchPart = {
   letter: 'r',
-  script: new Script(EXCLUSIVE_RELEASE),
+  script: new Script(EXCLUSIVE_RELEASE, [], 'release'),
   keys: 1,
   args: 2,
   shared: 1,
 };
-const EXTEND = new Script(EXCLUSIVE_EXTEND);
+const EXTEND = new Script(EXCLUSIVE_EXTEND, [], 'renewal');
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
 const FORCING: BatchPart = {
   letter: 'e',
-  script: new Script(EXCLUSIVE_FORCE_UNLOCK),
+  script: new Script(EXCLUSIVE_FORCE_UNLOCK, [], 'woken'),
   keys: 1,
   args: 2,
   shared: 0,
@@ -154,17 +154,18 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     const strings = stringsArg(claim);
     if (reacquires || strings.length > 0) {
       const all = [...args, keys.lockChannel(name), publish, ...strings];
-      return commands.run(ACQUIRE.script, touched, all, read);
+      return commands.run(ACQUIRE.script, touched, all, read, claim);
     }
     const batchKeys = fenced ? undefined : [name, name];
-    return commands.runShared({ part: ACQUIRE, keys: touched, batchKeys, args }, read);
+    return commands.runShared({ part: ACQUIRE, keys: touched, batchKeys, args, claim }, read);
   }
 
   private releasePlainly(claim: ExclusiveClaim & AtNode, how: ReleaseOptions): Promise<ReleaseReply> {
     const { link } = this;
     const { finalKey, owner, noQueue } = claim;
     const { commands, keys, publish } = link;
-    const { uncertain, keepForMs } = how;
+    const { uncertain, keepForMs, until } = how;
+    const own = { owner, until };
     const name = keys.name(finalKey);
     const channel = keys.lockChannel(name);
     const args = [owner, channel, publish];
@@ -175,8 +176,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     };
     const send = () =>
       keepForMs === undefined
-        ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args }, read)
-        : commands.run(RELEASE.script, [name], [...args, keepForMs], read);
+        ? commands.runShared({ part: RELEASE, keys: [name], batchKeys: undefined, args, claim: own }, read)
+        : commands.run(RELEASE.script, [name], [...args, keepForMs], read, own);
     const reply = link.releaseAfter(uncertain, finalKey, send);
     return noQueue ? reply : this.othersFirst.release(finalKey, reply, link.runtime);
   }
@@ -199,6 +200,10 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   commit({ finalKey, owner }: ExclusiveClaim, token: number): Promise<boolean> {
     return this.link.commit(finalKey, owner, token);
+  }
+
+  unsent(claim: ExclusiveClaim): StoreFailure | undefined {
+    return this.link.unsent(claim);
   }
 
   watch(claim: ExclusiveClaim, listener: WatchListener): Watch {

@@ -31,15 +31,15 @@ const ACQUIRE: BatchPart = {
 };
 const RELEASE: BatchPart = {
   letter: 'R',
-  script: new Script(scripts.QUEUE_RELEASE),
+  script: new Script(scripts.QUEUE_RELEASE, [], 'release'),
   keys: 3,
   args: 1,
   shared: 2,
 };
-const KEEP = new Script(scripts.QUEUE_KEEP);
+const KEEP = new Script(scripts.QUEUE_KEEP, [], 'renewal');
 export const QUEUE_FORCING: BatchPart = {
   letter: 'F',
-  script: new Script(scripts.QUEUE_FORCE_UNLOCK),
+  script: new Script(scripts.QUEUE_FORCE_UNLOCK, [], 'woken'),
   keys: 3,
   args: 1,
   shared: 0,
@@ -229,19 +229,21 @@ export class RedisQueue {
 
   release(
     { finalKey, owner }: ExclusiveClaim,
-    { uncertain, keepForMs }: ReleaseOptions,
+    { uncertain, keepForMs, until }: ReleaseOptions,
     resolve: Settle<ReleaseReply>,
     reject: Settle<unknown>,
   ): void {
     const { commands, publish, keys: names, channels } = this.link;
     const { keys, channel } = names.ofLock(finalKey);
     const args = [owner, publish, channels.isLive(channel) ? 1 : 0];
+    const claim = { owner, until };
     const share = (resolve: Settle<ReleaseReply>, reject: Settle<unknown>): void =>
       commands.share({
         part: RELEASE,
         keys,
         batchKeys: undefined,
         args,
+        claim,
         read: readQueueRelease,
         resolve: resolve as Settle<unknown>,
         reject,
@@ -250,7 +252,7 @@ export class RedisQueue {
     const send = (): Promise<ReleaseReply> =>
       keepForMs === undefined
         ? new Promise(share)
-        : commands.run(RELEASE.script, keys, [...args, keepForMs], readQueueRelease);
+        : commands.run(RELEASE.script, keys, [...args, keepForMs], readQueueRelease, claim);
     this.link.releaseAfter(uncertain, finalKey, send).then(resolve, reject);
   }
 
@@ -276,7 +278,7 @@ export class RedisQueue {
     const read = (reply: unknown): QueueAcquire => readQueueAcquire(reply, leaseMs, tokens);
     const strings = stringsArg(claim);
     if (reacquires || strings.length > 0) {
-      commands.run(ACQUIRE.script, keys, [...args, publish, ...strings], read).then(resolve, reject);
+      commands.run(ACQUIRE.script, keys, [...args, publish, ...strings], read, claim).then(resolve, reject);
       return;
     }
     commands.share({
@@ -284,6 +286,7 @@ export class RedisQueue {
       keys,
       batchKeys: undefined,
       args,
+      claim,
       read,
       resolve: resolve as Settle<unknown>,
       reject,

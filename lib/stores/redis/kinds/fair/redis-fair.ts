@@ -10,6 +10,7 @@ import type {
   Queued,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
+import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import { readExclusiveExtend, readExclusiveRelease, readInspect } from '../exclusive/replies.js';
 import { EXCLUSIVE_EXTEND, EXCLUSIVE_INSPECT } from '../exclusive/scripts.js';
@@ -28,12 +29,12 @@ import {
 } from './scripts.js';
 
 const ACQUIRE = new Script(FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
-const KEEP = new Script(FAIR_KEEP);
+const KEEP = new Script(FAIR_KEEP, [], 'renewal');
 const WAITING = new Script(FAIR_WAITING);
 /** Script that ends a hold when other owners are queued. */
 export const FAIR_FORCING: BatchPart = {
   letter: 'f',
-  script: new Script(FAIR_FORCE_UNLOCK),
+  script: new Script(FAIR_FORCE_UNLOCK, [], 'woken'),
   keys: 3,
   args: 2,
   shared: 0,
@@ -41,13 +42,13 @@ export const FAIR_FORCING: BatchPart = {
 /** Releases of one tick share requests. */
 export const FAIR_RELEASING: BatchPart = {
   letter: 'l',
-  script: new Script(FAIR_RELEASE),
+  script: new Script(FAIR_RELEASE, [], 'release'),
   keys: 3,
   args: 2,
   shared: 2,
 };
 // A hold has the form of an exclusive one.
-const EXTEND = new Script(EXCLUSIVE_EXTEND);
+const EXTEND = new Script(EXCLUSIVE_EXTEND, [], 'renewal');
 const INSPECT = new Script(EXCLUSIVE_INSPECT);
 
 /** Scripts of the fair lock, beside the ones that it shares with the exclusive lock. */
@@ -89,7 +90,8 @@ export class RedisFair implements RedisKind<FairClaim> {
     for (;;) {
       // Measured before sending, so that the age of the entry is never underestimated.
       const sentAt = runtime.now();
-      const reply = await commands.run(ACQUIRE, touched, args, (raw) => readFairAcquire(raw, claim, entry));
+      const read = (raw: unknown) => readFairAcquire(raw, claim, entry);
+      const reply = await commands.run(ACQUIRE, touched, args, read, claim);
       // Each request clears some of the dead entries at the front.
       if (reply.status === 'again') continue;
       if (reply.status === 'queued') return { ...reply, position: this.recordEntry(owner, reply, sentAt) };
@@ -114,7 +116,7 @@ export class RedisFair implements RedisKind<FairClaim> {
 
   release(
     { finalKey, owner }: FairClaim,
-    { uncertain, keepForMs }: ReleaseOptions = {},
+    { uncertain, keepForMs, until }: ReleaseOptions = {},
   ): Promise<ReleaseReply> {
     this.entries.delete(owner);
     const { link } = this;
@@ -123,6 +125,7 @@ export class RedisFair implements RedisKind<FairClaim> {
       part: FAIR_RELEASING,
       keys: this.names(finalKey),
       args: [owner, channel, link.publish, keepForMs ?? ''],
+      claim: { owner, until },
     };
     const read = (reply: unknown): ReleaseReply => {
       const receivers = readExclusiveRelease(reply);
@@ -165,6 +168,10 @@ export class RedisFair implements RedisKind<FairClaim> {
         return { ...reply, position: this.recordEntry(owner, reply, sentAt, true) };
       });
     });
+  }
+
+  unsent(claim: FairClaim): StoreFailure | undefined {
+    return this.link.unsent(claim);
   }
 
   /** Listens on the waiter's own channel. An owner without a queue entry listens on the channel of exclusive locks. */

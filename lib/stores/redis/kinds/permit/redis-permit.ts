@@ -7,6 +7,7 @@ import type {
   PermitState,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
+import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { readExtend, readRelease } from '../shared-replies.js';
@@ -23,12 +24,12 @@ import {
 const ACQUIRE = new Script(PERMIT_ACQUIRE, [
   { word: 'PERMITS', plain: true, keyOnly: true, claimOnly: true },
 ]);
-const RELEASE = new Script(PERMIT_RELEASE);
-const EXTEND = new Script(PERMIT_EXTEND);
+const RELEASE = new Script(PERMIT_RELEASE, [], 'release');
+const EXTEND = new Script(PERMIT_EXTEND, [], 'renewal');
 const INSPECT = new Script(PERMIT_INSPECT);
 export const PERMIT_FORCING: BatchPart = {
   letter: 'p',
-  script: new Script(PERMIT_FORCE_UNLOCK),
+  script: new Script(PERMIT_FORCE_UNLOCK, [], 'woken'),
   keys: 2,
   args: 2,
   shared: 0,
@@ -43,17 +44,18 @@ export class RedisPermit implements RedisKind<PermitClaim> {
 
   constructor(private readonly link: RedisLink) {}
 
-  acquire({ finalKey, owner, leaseMs, of }: PermitClaim): Promise<AcquireReply> {
+  acquire(claim: PermitClaim): Promise<AcquireReply> {
     this.inUse = true;
+    const { finalKey, owner, leaseMs, of } = claim;
     const { commands, publish } = this.link;
     const [counter, set, channel] = this.names(finalKey);
     const args = [owner, leaseMs, of ?? '', channel, publish];
-    return commands.run(ACQUIRE, [counter, set], args, (reply) => readPermitAcquire(reply, leaseMs));
+    return commands.run(ACQUIRE, [counter, set], args, (reply) => readPermitAcquire(reply, leaseMs), claim);
   }
 
   release(
     { finalKey, owner }: PermitClaim,
-    { uncertain, keepForMs }: ReleaseOptions = {},
+    { uncertain, keepForMs, until }: ReleaseOptions = {},
   ): Promise<ReleaseReply> {
     const { link } = this;
     const [counter, set, channel] = this.names(finalKey);
@@ -63,7 +65,7 @@ export class RedisPermit implements RedisKind<PermitClaim> {
       return { wasHeld: receivers !== -1, othersWaiting: link.reachesOthers(receivers, channel) };
     };
     return link.releaseAfter(uncertain, finalKey, () =>
-      link.commands.run(RELEASE, [counter, set], args, read),
+      link.commands.run(RELEASE, [counter, set], args, read, { owner, until }),
     );
   }
 
@@ -73,6 +75,10 @@ export class RedisPermit implements RedisKind<PermitClaim> {
       const args = batch.flatMap(({ owner, leaseMs }) => [owner, leaseMs]);
       return this.link.commands.run(EXTEND, keys, args, (reply) => readExtend(reply, batch.length));
     });
+  }
+
+  unsent(claim: PermitClaim): StoreFailure | undefined {
+    return this.link.unsent(claim);
   }
 
   watch({ finalKey }: PermitClaim, listener: WatchListener): Watch {

@@ -8,6 +8,7 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../../../core/seam/reply.js';
+import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { tokensRequested } from '../exclusive/entry-text.js';
@@ -34,13 +35,13 @@ import {
 
 const ACQUIRE_TO_READ = new Script(READ_ACQUIRE);
 const ACQUIRE_TO_WRITE = new Script(WRITE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
-const KEEP = new Script(READ_WRITE_KEEP);
-const RELEASE = new Script(READ_WRITE_RELEASE);
-const EXTEND = new Script(READ_WRITE_EXTEND);
-const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE);
+const KEEP = new Script(READ_WRITE_KEEP, [], 'renewal');
+const RELEASE = new Script(READ_WRITE_RELEASE, [], 'release');
+const EXTEND = new Script(READ_WRITE_EXTEND, [], 'renewal');
+const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE, [], 'release');
 export const READ_WRITE_FORCING: BatchPart = {
   letter: 'w',
-  script: new Script(READ_WRITE_FORCE_UNLOCK),
+  script: new Script(READ_WRITE_FORCE_UNLOCK, [], 'woken'),
   keys: 3,
   args: 3,
   shared: 0,
@@ -79,12 +80,13 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
     const last = kind === 'read' ? keys.readTimeouts(name) : requested;
     args.push(last, ...stringsArg(claim));
-    const reply =
+    const [script, touched] =
       kind === 'read'
-        ? commands.run(ACQUIRE_TO_READ, [...own, index], args, (reply) => readReadAcquire(reply, leaseMs))
-        : commands.run(ACQUIRE_TO_WRITE, [...own, keys.fence(name), index], args, (reply) =>
-            readWriteAcquire(reply, leaseMs, tokens),
-          );
+        ? [ACQUIRE_TO_READ, [...own, index]]
+        : [ACQUIRE_TO_WRITE, [...own, keys.fence(name), index]];
+    const read = (reply: unknown) =>
+      kind === 'read' ? readReadAcquire(reply, leaseMs) : readWriteAcquire(reply, leaseMs, tokens);
+    const reply = commands.run(script, touched, args, read, claim);
     return reply.then((reply): AcquireReply => {
       if (reply.status !== 'queued') return reply;
       // The store does not notify this entry of a grant: its process asks after each announcement, and at each refresh.
@@ -113,7 +115,7 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
 
   release(
     { finalKey, owner }: ReadWriteClaim,
-    { uncertain, keepForMs }: ReleaseOptions = {},
+    { uncertain, keepForMs, until }: ReleaseOptions = {},
   ): Promise<ReleaseReply> {
     const { link } = this;
     const { keys, publish } = link;
@@ -127,7 +129,9 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
       wasHeld: readRelease(reply) === 1,
       othersWaiting: false,
     });
-    return link.releaseAfter(uncertain, finalKey, () => link.commands.run(RELEASE, touched, args, read));
+    return link.releaseAfter(uncertain, finalKey, () =>
+      link.commands.run(RELEASE, touched, args, read, { owner, until }),
+    );
   }
 
   extendMany(claims: readonly ReadWriteClaim[]): Promise<readonly ExtendReply[]> {
@@ -152,6 +156,10 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
 
   commit({ finalKey, owner }: ReadWriteClaim, token: number): Promise<boolean> {
     return this.link.commit(finalKey, `${owner}:write`, token);
+  }
+
+  unsent(claim: ReadWriteClaim): StoreFailure | undefined {
+    return this.link.unsent(claim);
   }
 
   watch({ finalKey }: ReadWriteClaim, listener: WatchListener): Watch {

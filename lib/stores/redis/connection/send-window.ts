@@ -1,0 +1,154 @@
+import type { Runtime } from '../../../core/runtime.js';
+import type { Grant } from '../../../core/seam/grant.js';
+import type { StoreFailure } from '../../../core/seam/store-failure.js';
+import { Load } from '../../load/load.js';
+import { UnsentRequests, type Unsent } from '../../load/unsent-requests.js';
+import type { RedisRequest } from './redis-request.js';
+import { MAX_RUNS, type ScriptRun } from './script-batch.js';
+
+/** Number of runs that are under way at most: at first, the least, and the most. */
+const FIRST = 64;
+const LEAST = 16;
+const MOST = 1_024;
+/** Part of the command time-out by which a reply may be later than the fastest one, before the window narrows. */
+const LATE = 1 / 8;
+
+/** A request that waits for the window: a run, or something else that is sent by itself. */
+interface Waiting extends Unsent {
+  readonly run?: ScriptRun;
+  readonly send?: () => void;
+  sentAt: number;
+}
+
+export interface SendWindowHost {
+  readonly runtime: Runtime;
+  readonly timeoutMs: number;
+  /** Returns what keeps requests from being sent; undefined while the server replies. */
+  trouble(): StoreFailure | undefined;
+  sendRuns(runs: readonly ScriptRun[]): void;
+}
+
+/**
+ * Limits how much is under way on one connection. Otherwise renewals would wait in a slow server behind all that the process
+ * asks for. What waits here is sent in the order of its urgency.
+ *
+ * Algorithm: as of TCP Vegas. While requests wait, each reply in time widens the window, up to double in each round trip. A
+ * reply that is late against the fastest one halves it, once in each round trip.
+ */
+export class SendWindow {
+  private readonly unsent: UnsentRequests<Waiting>;
+  private underWay = 0;
+  private size = FIRST;
+  private fastestMs = Infinity;
+  private narrowedAt = -Infinity;
+
+  constructor(private readonly host: SendWindowHost) {
+    const { runtime, timeoutMs } = host;
+    this.unsent = new UnsentRequests<Waiting>({
+      ...{ name: 'Redis', runtime, timeoutMs, load: new Load() },
+      trouble: () => host.trouble(),
+      next: () => this.drain(),
+    });
+  }
+
+  /** Whether a request may be sent at once. */
+  get isOpen(): boolean {
+    return this.underWay < this.size && this.unsent.all.size === 0;
+  }
+
+  /** Sends a run with others when its turn comes. */
+  addRun(run: ScriptRun): void {
+    const { part, keys, claim, resolve, reject } = run;
+    const request: Waiting = {
+      ...this.unsent.request({ urgency: part.script.urgency, lines: [keys[0]!], ...claim }, reject),
+      run: { ...run, resolve: (reply) => resolve(counted(reply, request.sentAt)) },
+      sentAt: 0,
+    };
+    this.add(request);
+  }
+
+  /** Calls `send` when its turn comes. A granted reply says since when it counts. */
+  wait<T>({ urgency, keys, claim }: RedisRequest<T>, send: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const request: Waiting = {
+        ...this.unsent.request({ urgency, lines: keys?.slice(0, 1), ...claim }, reject),
+        send: () => void send().then((reply) => resolve(counted(reply, request.sentAt)), reject),
+        sentAt: 0,
+      };
+      this.add(request);
+    });
+  }
+
+  /** A number of runs is sent. */
+  sent(runs: number): void {
+    this.underWay += runs;
+  }
+
+  /** A number of runs has its reply, or has failed. */
+  replied(runs: number, sentAt: number): void {
+    this.underWay -= runs;
+    if (this.unsent.all.size === 0) return;
+    this.resize(runs, sentAt);
+    // Not one by one: a request with many runs costs little more than one with a single run.
+    if (this.size - this.underWay >= MAX_RUNS || this.underWay === 0) this.drain();
+  }
+
+  /** The connection has ended: nothing is under way, and what waits is sent on the next one. */
+  reset(): void {
+    this.underWay = 0;
+    this.size = FIRST;
+    this.fastestMs = Infinity;
+    this.drain(Infinity);
+  }
+
+  /** See `KindStore.unsent`. */
+  failureOf(name: string, owner: string): StoreFailure | undefined {
+    return this.unsent.failureOf(name, owner);
+  }
+
+  private add(request: Waiting): void {
+    const { unsent } = this;
+    const { urgency, lines, owner } = request;
+    if (urgency === 'release' && owner !== undefined) unsent.withdraw(lines[0]!, owner);
+    if (unsent.add(request)) unsent.wait(request);
+  }
+
+  private resize(runs: number, sentAt: number): void {
+    const { runtime, timeoutMs } = this.host;
+    const now = runtime.now();
+    const tookMs = now - sentAt;
+    this.fastestMs = Math.min(this.fastestMs, tookMs);
+    if (tookMs - this.fastestMs <= timeoutMs * LATE) this.size = Math.min(MOST, this.size + runs);
+    else if (sentAt >= this.narrowedAt) {
+      this.narrowedAt = now;
+      this.size = Math.max(LEAST, this.size >> 1);
+    }
+  }
+
+  private drain(size = this.size): void {
+    const { unsent, host } = this;
+    const now = host.runtime.now();
+    let runs: ScriptRun[] = [];
+    const flush = (): void => {
+      if (runs.length > 0) host.sendRuns(runs);
+      runs = [];
+    };
+    while (this.underWay + runs.length < size) {
+      const request = unsent.next(now);
+      if (!request) break;
+      unsent.forget(request);
+      request.sentAt = now;
+      if (!request.run) {
+        flush();
+        request.send?.();
+      } else if (runs.push(request.run) === MAX_RUNS) flush();
+    }
+    flush();
+  }
+}
+
+/** A grant counts from the sending of its request, not from the call. */
+const counted = <T>(reply: T, sentAt: number): T => (isGrant(reply) ? { ...reply, since: sentAt } : reply);
+
+const isGrant = (reply: unknown): reply is Grant =>
+  (reply as Partial<Grant> | undefined)?.status === 'granted';
