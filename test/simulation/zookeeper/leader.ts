@@ -34,6 +34,8 @@ export interface EnsembleTerms {
    * leader may end it before, although its client has had replies.
    */
   readonly tellsLate: boolean;
+  /** How long a server works at a request, in ms. Default: no time. */
+  readonly serviceMs?: number;
   saw(what: string): void;
 }
 

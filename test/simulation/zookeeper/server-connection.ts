@@ -54,7 +54,7 @@ export class ServerConnection implements ServerEnd {
       if (this.isOver || !this.server.isUp) return;
       for (const frame of this.frames.add(bytes)) {
         if (!this.isGreeted) this.greet(readHello(frame));
-        else if (this.session !== undefined) this.take(readRequest(frame));
+        else if (this.session !== undefined) this.server.serve(() => this.take(readRequest(frame)));
       }
     });
   }
@@ -108,6 +108,7 @@ export class ServerConnection implements ServerEnd {
 
   private take(request: Request): void {
     const { server } = this;
+    if (this.isOver || !server.isUp) return;
     server.heard(this.session!);
     const turn: Turn = { request, reply: undefined, read: this.readOf(request) };
     this.turns.push(turn);

@@ -20,6 +20,7 @@ export class SimServer {
   private lastChange = 0n;
   private lastCommitAt = 0;
   private lastUpAt = 0;
+  private busyUntil = 0;
   /** Sessions from which it has heard, and not told the leader yet. */
   private readonly unreported = new Set<bigint>();
   private readonly afterChange = new Map<number, (() => void)[]>();
@@ -50,6 +51,14 @@ export class SimServer {
     const { agenda } = this.ensemble;
     if (agenda.now >= this.pausedUntil) return action();
     agenda.quietly(this.pausedUntil, () => this.run(action));
+  }
+
+  /** Works at a request, after those before it. */
+  serve(request: () => void): void {
+    const { agenda, terms } = this.ensemble;
+    if (terms.serviceMs === undefined) return request();
+    this.busyUntil = Math.max(this.busyUntil, agenda.now) + terms.serviceMs;
+    agenda.quietly(this.busyUntil, () => this.run(request));
   }
 
   /** Sends something to the leader, in order. It is lost when there is none. */

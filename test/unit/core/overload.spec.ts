@@ -37,7 +37,7 @@ describe('a process that asks for more than its store serves', () => {
       message:
         'No request was sent while acquiring "k", after 5000 ms: this process asks it for more than it serves. ' +
         'This says nothing about whether the lock is taken. The store works. ' +
-        'Ask for fewer locks at once, give the store more connections, or try again later.',
+        'Ask for fewer locks at once, or try again later. More connections help a database.',
     });
     expect([events, core.log.lines]).toEqual([[], []]);
   });

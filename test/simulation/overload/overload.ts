@@ -1,24 +1,34 @@
-import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import type { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
-import { Agenda } from '../engine/agenda.js';
-import { Random } from '../engine/random.js';
-import { SimDatabase } from './sim-database.js';
-import { machineOf, SQL_PARTS, type SqlParts } from './simulate-sql.js';
-import type { SqlMode } from './sql-plan.js';
+import type { LockManager } from '../../../lib/core/lock-manager.js';
+import { defaultCall } from '../../../lib/core/settings/lock-call.js';
+import type { Agenda } from '../engine/agenda.js';
+import type { SimProcess } from '../engine/sim-process.js';
 
-/** A process that asks for more than its database serves. */
+/** What a process asks for. */
 export interface OverloadPlan {
-  readonly mode: SqlMode;
   /** Callers of free keys, each of which asks again at once when it is done. */
   readonly callers: number;
   /** Number of callers that come together, once in each lease. */
   readonly burst: number;
-  /** Time between the process and the database, in ms each way. */
+  /** Time between the process and the server, in ms each way. */
   readonly latencyMs: number;
-  /** How long the database works at a statement, in ms. */
+  /** How long the server works at a request, in ms. */
   readonly serviceMs: number;
   /** Whether another transaction locks the rows of a third of the held locks, for 12 s in each lease. */
-  readonly locksRows: boolean;
+  readonly locksRows?: boolean;
+}
+
+/** A process with default options, and its store. */
+export interface Overloaded {
+  readonly agenda: Agenda;
+  readonly process: SimProcess;
+  readonly manager: LockManager;
+  /** Called when the locks are held: from now on the server is as slow as the plan says. */
+  begin?(): void;
+  /** Has another transaction lock the row of a key. */
+  lockRow?(key: string, until: number): void;
+  /** Keys that are held in the store. */
+  heldKeys(): readonly string[];
 }
 
 export interface OverloadRun {
@@ -31,35 +41,19 @@ export interface OverloadRun {
   readonly overloaded: number;
   /** Longest wait for a free key that was granted, in ms. */
   readonly longestMs: number;
-  /** Holds that are left in the table when all callers have gone. */
+  /** Holds that are left in the store when all callers have gone. */
   readonly left: readonly string[];
 }
 
 const HELD = 20;
-const WATCHDOG_MS = 30_000;
 const LEASES = 3;
 const LOCKED_MS = 12_000;
 
-/** Holds 20 locks with default options over three leases, while others of the process ask for free keys. */
-export const simulateOverload = async (
-  plan: OverloadPlan,
-  parts: SqlParts = SQL_PARTS,
-): Promise<OverloadRun> => {
-  const agenda = new Agenda();
-  const { mode, latencyMs, serviceMs } = plan;
-  const lockWaitMs = mode === 'polling' ? 1_000 : 200;
-  const rules = { lockWaitMs, statementMs: 1_800, serviceMs };
-  const database = new SimDatabase(agenda, new Random('server'), 1, rules, () => undefined);
-  const machine = machineOf(
-    {
-      ...{ mode, pooled: false, commandTimeoutMs: 2_000, watchdogMs: WATCHDOG_MS, seed: 1, lanes: 4 },
-      latencyMs: [latencyMs, latencyMs],
-    },
-    parts,
-    { agenda, database, name: 'p', rate: 1, saw: () => undefined },
-  );
-  const { process, manager } = machine;
+/** Holds 20 locks over three leases, while others of the process ask for free keys. */
+export const overload = async (subject: Overloaded, plan: OverloadPlan): Promise<OverloadRun> => {
+  const { agenda, process, manager } = subject;
   const call = defaultCall(manager.settings);
+  const { watchdogMs } = manager.settings;
   const lost: string[] = [];
   const wrong: string[] = [];
   const events: string[] = [];
@@ -96,12 +90,13 @@ export const simulateOverload = async (
     () => void Promise.all(keys.map((key) => manager.acquire([key], call))).then(() => (isHeld = true)),
   );
   await agenda.pass(20_000, () => isHeld);
+  subject.begin?.();
   const startedAt = agenda.now;
   process.arrive(() => {
     for (let i = 0; i < plan.callers; i++) void loop(`free ${i}`);
   });
   for (let lease = 0; lease < LEASES; lease++) {
-    const at = startedAt + lease * WATCHDOG_MS;
+    const at = startedAt + lease * watchdogMs;
     agenda.at(at + 5_000, () =>
       process.arrive(() => {
         for (let i = 0; i < plan.burst; i++) void ask(`burst ${lease} ${i}`);
@@ -109,15 +104,12 @@ export const simulateOverload = async (
     );
     if (!plan.locksRows) continue;
     for (const key of keys.filter((_, i) => i % 3 === 0))
-      agenda.at(at + 8_000, () => database.lockRow(key, agenda.now + LOCKED_MS));
+      agenda.at(at + 8_000, () => subject.lockRow!(key, agenda.now + LOCKED_MS));
   }
-  await agenda.pass(startedAt + LEASES * WATCHDOG_MS);
+  await agenda.pass(startedAt + LEASES * watchdogMs);
   isOver = true;
   await agenda.pass(agenda.now + 60_000, () => running === 0);
   await agenda.pass(agenda.now + 5_000);
-  const now = database.table.now();
-  const left = [...database.table.rows].flatMap(([key, { until }]) =>
-    until > now && !key.startsWith('held') ? [key] : [],
-  );
+  const left = subject.heldKeys().filter((key) => !key.startsWith('held'));
   return { lost, wrong, events, granted, overloaded, longestMs, left };
 };
