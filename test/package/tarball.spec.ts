@@ -18,7 +18,7 @@ import {
 } from '../support/package/pack.js';
 
 const MAX_DOWNLOAD_BYTES = 560_000;
-const MAX_UNPACKED_BYTES = 2_125_000;
+const MAX_UNPACKED_BYTES = 2_160_000;
 const MAX_FILES = 400;
 
 const folders = (path: string): readonly string[] =>
@@ -121,7 +121,7 @@ describe('the tarball', () => {
     expect(tarball.paths.length).toBeLessThanOrEqual(MAX_FILES);
   });
 
-  it('is imported fast: index loads four files, three with the stores on Redis, and only testing loads the memory store', () => {
+  it('is imported fast: index loads the stores on Redis and what all stores on servers share, and only testing loads the memory store', () => {
     for (const build of ['esm', 'cjs']) {
       const loads = (
         entry: string,
@@ -137,12 +137,12 @@ describe('the tarball', () => {
         expect(loadedBy(`dist/${build}/${entry}.js`)).toEqual(files.sort());
       };
       const runtime = build === 'cjs' ? ['rolldown-runtime'] : [];
-      loads('index', ['core', 'redis'], ['index', 'nest', 'redis', ...runtime]);
+      loads('index', ['core', 'load', 'redis'], ['index', 'nest', 'redis', ...runtime], ['core', 'redis']);
       loads('testing', ['core', 'memory'], ['testing', 'nest', ...runtime]);
-      loads('redis', ['core', 'redis'], ['redis'], ['redis']);
-      loads('mysql', ['core', 'mysql', 'sql'], ['mysql'], ['mysql']);
-      loads('postgres', ['core', 'postgres', 'sql'], ['postgres'], ['postgres']);
-      loads('zookeeper', ['core', 'zookeeper'], ['zookeeper'], ['zookeeper']);
+      loads('redis', ['core', 'load', 'redis'], ['redis'], ['redis']);
+      loads('mysql', ['core', 'load', 'mysql', 'sql'], ['mysql'], ['mysql']);
+      loads('postgres', ['core', 'load', 'postgres', 'sql'], ['postgres'], ['postgres']);
+      loads('zookeeper', ['core', 'load', 'zookeeper'], ['zookeeper'], ['zookeeper']);
       loads('opentelemetry', ['core'], ['opentelemetry']);
       loads('store', ['core'], ['store']);
     }
