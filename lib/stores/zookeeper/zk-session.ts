@@ -97,10 +97,13 @@ export class ZkSession {
    *
    * @throws {ZkFailure}
    */
-  request<T>(request: ZkRequest<T>, { within, until: given, mayWait }: RequestTerms = {}): Promise<T> {
-    const until = this.sendBy({ until: given, mayWait });
-    const terms = { until, mayWait, replyMs: this.settings.commandTimeoutMs };
-    return this.connected({ within, until }, (connection) => connection.send(request, terms));
+  request<T>(request: ZkRequest<T>, terms: RequestTerms = {}): Promise<T> {
+    const { within, mayWait } = terms;
+    const until = this.sendBy(terms);
+    const { commandTimeoutMs: replyMs } = this.settings;
+    return this.connected({ within, until }, (connection) =>
+      connection.send(request, { until, mayWait, replyMs }),
+    );
   }
 
   get isClosed(): boolean {

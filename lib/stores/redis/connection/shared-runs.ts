@@ -1,12 +1,24 @@
 import type { CommandDeadlines } from './command-deadlines.js';
 import { readBatch } from './batch-replies.js';
 import { failureOf, isReplyError, type RedisFailure } from './redis-failure.js';
-import type { RedisConnection } from './redis-connection.js';
-import { requestFor } from './redis-request.js';
+import { requestFor, type RedisRequest } from './redis-request.js';
 import type { RedisSession } from './redis-session.js';
 import type { Script } from './script.js';
 import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
 import type { SendWindow } from './send-window.js';
+
+/** The connection. */
+interface SharedRunsHost {
+  readonly current: RedisSession | undefined;
+  send<T>(request: RedisRequest<T>): Promise<T>;
+  exchange<T>(
+    session: RedisSession,
+    request: RedisRequest<T>,
+    resolve: (value: T) => void,
+    reject: (failure: unknown) => void,
+    how?: { readonly runs: number },
+  ): void;
+}
 
 interface SharedRunsOptions {
   /** Script for several runs; undefined when they cannot share a request. */
@@ -20,7 +32,7 @@ export class SharedRuns {
   private readonly batch = new ScriptBatch((runs) => this.send(runs));
 
   constructor(
-    private readonly connection: Pick<RedisConnection, 'current' | 'exchange' | 'send'>,
+    private readonly connection: SharedRunsHost,
     private readonly window: SendWindow,
     private readonly deadlines: CommandDeadlines,
     private readonly options: SharedRunsOptions,
