@@ -78,6 +78,52 @@ describe('a connection where no script can be run for several keys', () => {
   });
 });
 
+/** A client whose connection ends with the first command of a burst, and then lasts. */
+class FlappingClient extends TakingClient {
+  endsAt = '';
+  private hasEnded = false;
+
+  override call(...[, ...args]: unknown[]): Promise<unknown> {
+    if (this.endsAt !== '' && args.includes(this.endsAt)) {
+      this.endsAt = '';
+      this.hasEnded = true;
+      this.emit('close');
+    }
+    if (this.hasEnded)
+      return Promise.reject(new Error("Stream isn't writeable and enableOfflineQueue options is false"));
+    return Promise.resolve('OK');
+  }
+
+  override disconnect(): void {
+    // It connects when the test says so.
+  }
+
+  again(): void {
+    this.hasEnded = false;
+    this.emit('ready');
+  }
+}
+
+describe('a connection that ends while many requests begin on it', () => {
+  it('keeps no place for them on the next one', async () => {
+    const client = new FlappingClient();
+    const runtime = systemRuntime();
+    const connection = new RedisConnection(client as unknown as RedisLike, { timeoutMs: 5_000, runtime });
+    await connection.opened();
+    const asked = (key: string): Promise<unknown> =>
+      connection.send({ command: 'get', args: [key], read: String, keys: [key], urgency: 'other' });
+    client.emit('close');
+    const burst = Array.from({ length: 100 }, (_, i) => asked(`${i}`));
+    client.endsAt = '0';
+    client.again();
+    await tick();
+    client.again();
+    expect(new Set(await Promise.all(burst))).toEqual(new Set(['OK']));
+    await expect(asked('later')).resolves.toBe('OK');
+    connection.close();
+  });
+});
+
 /** A client whose connection is gone, and which has not heard of that. */
 class GoneClient extends TakingClient {
   isGone = false;

@@ -232,7 +232,8 @@ export class RedisConnection implements Commands {
   ): void {
     // Without a script for several keys, the requests of one tick at least share a packet.
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
-    this.window.sent(runs);
+    // A session that ended meanwhile has no place in the window of the next one.
+    if (session === this.session) this.window.sent(runs);
     const inFlight = this.deadlines.add(() => {
       inFlight.done = true;
       reject(timedOut(this.timeoutMs, this.errors.last, session));

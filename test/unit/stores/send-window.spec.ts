@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest';
+import { SendWindow } from '../../../lib/stores/redis/connection/send-window.js';
+import type { RedisRequest } from '../../../lib/stores/redis/connection/redis-request.js';
+import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+
+type Urgency = NonNullable<RedisRequest<unknown>['urgency']>;
+
+/** A window on a server that replies when the test says so. */
+const setUp = () => {
+  const runtime = new VirtualRuntime();
+  const sent: { readonly name: string; readonly at: number; readonly reply: (value: unknown) => void }[] = [];
+  const window = new SendWindow({
+    ...{ runtime, timeoutMs: 2_000, trouble: () => undefined },
+    sendRuns: () => expect.unreachable('only requests are sent here'),
+  });
+  const ask = (name: string, urgency: Urgency = 'other', claim?: RedisRequest<unknown>['claim']) => {
+    const send = (): Promise<unknown> => {
+      window.sent(1);
+      return new Promise((reply) => sent.push({ name, at: runtime.now(), reply }));
+    };
+    if (window.isOpen) return send();
+    return window.wait({ command: 'evalsha', args: [], read: String, keys: [name], urgency, claim }, send);
+  };
+  /** All that is under way has its reply. */
+  const replyAll = (): void => {
+    for (const { at, reply } of sent.splice(0)) {
+      window.replied(1, at);
+      reply('OK');
+    }
+  };
+  return { runtime, window, sent, ask, replyAll };
+};
+
+/** Asks for more than any window takes. */
+const askForMuch = ({ ask }: ReturnType<typeof setUp>): void => {
+  for (let i = 0; i < 40_000; i++) ask(`k${i}`, 'other', { until: Infinity }).catch(() => undefined);
+};
+
+describe('the window of what is sent without a reply', () => {
+  it('has 64 places at first, and widens up to 1,024 while replies come in time', () => {
+    const test = setUp();
+    askForMuch(test);
+    expect(test.sent).toHaveLength(64);
+    const sizes: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      test.replyAll();
+      sizes.push(test.sent.length);
+    }
+    expect(sizes[0]).toBeLessThanOrEqual(128);
+    expect(Math.max(...sizes)).toBe(1_024);
+  });
+
+  it('narrows down to 16 while replies are late', async () => {
+    const test = setUp();
+    askForMuch(test);
+    test.replyAll();
+    for (let round = 0; round < 10; round++) {
+      await test.runtime.pass(300);
+      test.replyAll();
+    }
+    expect(test.sent).toHaveLength(16);
+  });
+
+  it('sends a renewal that came last before acquires that wait', () => {
+    const test = setUp();
+    askForMuch(test);
+    void test.ask('held', 'renewal');
+    test.replyAll();
+    expect(test.sent[0]!.name).toBe('held');
+  });
+
+  it('withdraws an unsent acquire when its owner releases', async () => {
+    const test = setUp();
+    for (let i = 0; i < 64; i++) void test.ask(`k${i}`);
+    const acquire = test.ask('k', 'other', { owner: 'p:1' });
+    void test.ask('k', 'release', { owner: 'p:1' });
+    await expect(acquire).rejects.toMatchObject({ outcome: 'not-executed', claimOnly: true });
+    test.replyAll();
+    expect(test.sent.map(({ name }) => name)).toEqual(['k']);
+  });
+
+  it('counts a grant from its sending', async () => {
+    const test = setUp();
+    for (let i = 0; i < 64; i++) void test.ask(`k${i}`);
+    const grant = test.ask('k');
+    await test.runtime.pass(700);
+    test.replyAll();
+    const sentAt = test.runtime.now();
+    await test.runtime.pass(100);
+    test.sent[0]!.reply({ status: 'granted' });
+    await expect(grant).resolves.toEqual({ status: 'granted', since: sentAt });
+  });
+
+  it('sends all that waits when the connection has ended: it waits for the next one', () => {
+    const test = setUp();
+    for (let i = 0; i < 200; i++) test.ask(`k${i}`).catch(() => undefined);
+    test.window.reset();
+    expect(test.sent).toHaveLength(200);
+  });
+});
