@@ -6,7 +6,7 @@ import { KIND_CONTRACTS } from './kinds/index.js';
 import { describeStores } from './stores.contract.js';
 
 it('every store of the library is under contract', () => {
-  // What several stores have in common: `load`, and `sql` for the databases.
+  // Folders of what stores share: `load`, and `sql` for the databases.
   const folders = readdirSync(new URL('../../lib/stores', import.meta.url), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && !['load', 'sql'].includes(entry.name))
     .map((entry) => entry.name);

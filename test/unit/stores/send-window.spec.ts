@@ -79,6 +79,17 @@ describe('the window of what is sent without a reply', () => {
     expect(test.sent.map(({ name }) => name)).toEqual(['k']);
   });
 
+  it('sends each of two releases of one owner', async () => {
+    const test = setUp();
+    for (let i = 0; i < 64; i++) void test.ask(`k${i}`);
+    const releases = ['first', 'second'].map(() => test.ask('k', 'release', { owner: 'p:1' }));
+    const settled = Promise.allSettled(releases);
+    test.replyAll();
+    test.replyAll();
+    test.replyAll();
+    expect((await settled).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+  });
+
   it('counts a grant from its sending', async () => {
     const test = setUp();
     for (let i = 0; i < 64; i++) void test.ask(`k${i}`);

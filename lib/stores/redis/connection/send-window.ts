@@ -4,7 +4,8 @@ import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { Load } from '../../load/load.js';
 import { UnsentRequests, type Unsent } from '../../load/unsent-requests.js';
 import type { RedisRequest } from './redis-request.js';
-import { MAX_RUNS, type ScriptRun } from './script-batch.js';
+import type { Urgency } from '../../load/request-queue.js';
+import { MAX_RUNS, type OfClaim, type ScriptRun } from './script-batch.js';
 
 /** Number of runs that are under way at most: at first, the least, and the most. */
 const FIRST = 64;
@@ -30,7 +31,7 @@ export interface SendWindowHost {
 
 /**
  * Limits how much is under way on one connection. Otherwise renewals would wait in a slow server behind all that the process
- * asks for. What waits here is sent in the order of its urgency.
+ * asks for. Waiting requests are sent in the order of their urgency.
  *
  * Algorithm: as of TCP Vegas. While requests wait, each reply in time widens the window, up to double in each round trip. A
  * reply that is late against the fastest one halves it, once in each round trip.
@@ -60,7 +61,7 @@ export class SendWindow {
   addRun(run: ScriptRun): void {
     const { part, keys, claim, resolve, reject } = run;
     const request: Waiting = {
-      ...this.unsent.request({ urgency: part.script.urgency, lines: [keys[0]!], ...claim }, reject),
+      ...this.unsentOf(part.script.urgency, keys, claim, reject),
       run: { ...run, resolve: (reply) => resolve(counted(reply, request.sentAt)) },
       sentAt: 0,
     };
@@ -71,7 +72,7 @@ export class SendWindow {
   wait<T>({ urgency, keys, claim }: RedisRequest<T>, send: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const request: Waiting = {
-        ...this.unsent.request({ urgency, lines: keys?.slice(0, 1), ...claim }, reject),
+        ...this.unsentOf(urgency, keys, claim, reject),
         send: () => void send().then((reply) => resolve(counted(reply, request.sentAt)), reject),
         sentAt: 0,
       };
@@ -106,11 +107,21 @@ export class SendWindow {
     return this.unsent.failureOf(name, owner);
   }
 
-  private add(request: Waiting): void {
+  /** A release withdraws the acquire of its owner. It has no owner itself: another release would withdraw it. */
+  private unsentOf(
+    urgency: Urgency | undefined,
+    [line = '']: readonly string[] = [],
+    claim: OfClaim | undefined,
+    reject: Unsent['reject'],
+  ): Unsent {
     const { unsent } = this;
-    const { urgency, lines, owner } = request;
-    if (urgency === 'release' && owner !== undefined) unsent.withdraw(lines[0]!, owner);
-    if (unsent.add(request)) unsent.wait(request);
+    if (urgency !== 'release') return unsent.request({ urgency, lines: [line], ...claim }, reject);
+    if (claim?.owner !== undefined) unsent.withdraw(line, claim.owner);
+    return unsent.request({ urgency, lines: [line], until: claim?.until }, reject);
+  }
+
+  private add(request: Waiting): void {
+    if (this.unsent.add(request)) this.unsent.wait(request);
   }
 
   private resize(runs: number, sentAt: number): void {
