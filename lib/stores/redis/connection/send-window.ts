@@ -90,8 +90,7 @@ export class SendWindow {
     this.underWay -= runs;
     if (this.unsent.all.size === 0) return;
     this.resize(runs, sentAt);
-    // Not one by one: a request with many runs costs little more than one with a single run.
-    if (this.size - this.underWay >= MAX_RUNS || this.underWay === 0) this.drain();
+    this.drain();
   }
 
   /** The connection has ended: nothing is under way, and what waits is sent on the next one. */
@@ -137,24 +136,30 @@ export class SendWindow {
   }
 
   private drain(size = this.size): void {
+    const now = this.host.runtime.now();
+    // In full requests: one with many runs costs little more than one with a single run.
+    while (size - this.underWay >= MAX_RUNS || this.underWay === 0) if (!this.sendSome(now)) return;
+  }
+
+  /** Sends as many as may share a request. Returns false when none waits. */
+  private sendSome(now: number): boolean {
     const { unsent, host } = this;
-    const now = host.runtime.now();
-    let runs: ScriptRun[] = [];
+    const runs: ScriptRun[] = [];
     const flush = (): void => {
-      if (runs.length > 0) host.sendRuns(runs);
-      runs = [];
+      if (runs.length > 0) host.sendRuns(runs.splice(0));
     };
-    while (this.underWay + runs.length < size) {
-      const request = unsent.next(now);
-      if (!request) break;
+    let count = 0;
+    for (let request; count < MAX_RUNS && (request = unsent.next(now)); count++) {
       unsent.forget(request);
       request.sentAt = now;
-      if (!request.run) {
+      if (request.run) runs.push(request.run);
+      else {
         flush();
         request.send?.();
-      } else if (runs.push(request.run) === MAX_RUNS) flush();
+      }
     }
     flush();
+    return count > 0;
   }
 }
 
