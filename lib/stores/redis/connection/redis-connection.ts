@@ -66,7 +66,7 @@ export class RedisConnection implements Commands {
   private life: Life | undefined;
   private readonly deadlines: CommandDeadlines;
   private readonly awaited: AwaitedSession;
-  private readonly shared: SharedRuns;
+  private readonly sharedRuns: SharedRuns;
   private readonly errors: ClientErrors;
   private readonly window: SendWindow;
   private endPings: (() => void) | undefined;
@@ -108,9 +108,9 @@ export class RedisConnection implements Commands {
     this.window = new SendWindow({
       ...{ runtime, timeoutMs },
       trouble: () => this.trouble(),
-      sendRuns: (runs) => this.shared.send(runs),
+      sendRuns: (runs) => this.sharedRuns.send(runs),
     });
-    this.shared = new SharedRuns(this, this.window, this.deadlines, {
+    this.sharedRuns = new SharedRuns(this, this.window, this.deadlines, {
       batchScript: this.batchScript,
       clean: this.errors.clean,
     });
@@ -160,7 +160,7 @@ export class RedisConnection implements Commands {
   }
 
   share(run: ScriptRun): void {
-    this.shared.share(run);
+    this.sharedRuns.share(run);
   }
 
   /** See `KindStore.unsent`. */
@@ -169,7 +169,7 @@ export class RedisConnection implements Commands {
   }
 
   send<T>(request: RedisRequest<T>): Promise<T> {
-    this.shared.flush();
+    this.sharedRuns.flush();
     const { session, window } = this;
     if (!session) return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
     return request.urgency === undefined || window.isOpen
@@ -182,7 +182,7 @@ export class RedisConnection implements Commands {
    * Rejects with the outcome `not-executed` when the session has ended.
    */
   sendOnlyOn<T>(session: RedisSession, request: RedisRequest<T>): Promise<T> {
-    this.shared.flush();
+    this.sharedRuns.flush();
     if (this.session !== session) return Promise.reject(this.notSent('the connection to Redis was lost'));
     return new Promise((resolve, reject) =>
       this.exchange(session, request, resolve, reject, { isOnlyHere: true }),
@@ -215,7 +215,7 @@ export class RedisConnection implements Commands {
   ): void {
     this.ready().then((session) => {
       // Earlier requests may be in the batch by now: send them first.
-      this.shared.flush();
+      this.sharedRuns.flush();
       if (isAgain || this.session !== session || this.window.isOpen)
         this.exchange(session, request, resolve, reject, { isOnlyHere: isAgain });
       else this.send(request).then(resolve, reject);
