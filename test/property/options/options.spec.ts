@@ -159,10 +159,12 @@ describe('several settings at once', () => {
         const starting = await outcomeOf(() =>
           apps.context(rootModule({ store: new MemoryStore(), ...options })),
         );
-        const wrong = given.filter(({ isGood }) => !isGood);
+        const wrong = given.filter(({ isGood }) => !isGood).map(({ name }) => name);
         const { watchdogMs = 30_000, maxHoldMs = Infinity } = options as LockSettingsInput;
-        if (wrong.length === 0 && maxHoldMs < watchdogMs / 3) return expectRefusal(starting, 'maxHoldMs');
-        if (wrong.length > 0) return expectRefusal(starting, `(${wrong.map(({ name }) => name).join('|')})`);
+        // Each is good by itself, but a hold would end before its first renewal.
+        const areTimes = !wrong.includes('watchdogMs') && !wrong.includes('maxHoldMs');
+        if (areTimes && maxHoldMs < watchdogMs / 3) wrong.push('maxHoldMs');
+        if (wrong.length > 0) return expectRefusal(starting, `(${wrong.join('|')})`);
         const app = expectAccepted(starting, 'the options');
         const outcome = await outcomeOf(() => app.get(LockService).withLock('k', () => 'ran'));
         if ('thrown' in outcome && Number(options['leaseMs']) < SHORT_MS)
