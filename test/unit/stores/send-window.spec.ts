@@ -37,7 +37,7 @@ const askForMuch = ({ ask }: ReturnType<typeof setUp>): void => {
 };
 
 describe('the window of what is sent without a reply', () => {
-  it('has 64 places at first, and widens up to 1,024 while replies come in time', () => {
+  it('has 64 places at first, and widens up to 8,192 while replies come in time', () => {
     const test = setUp();
     askForMuch(test);
     expect(test.sent).toHaveLength(64);
@@ -47,7 +47,7 @@ describe('the window of what is sent without a reply', () => {
       sizes.push(test.sent.length);
     }
     expect(sizes[0]).toBeLessThanOrEqual(128);
-    expect(Math.max(...sizes)).toBe(1_024);
+    expect(Math.max(...sizes)).toBe(8_192);
   });
 
   it('narrows down to 16 while replies are late', async () => {
