@@ -1,12 +1,12 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
 import { nameOf } from '../sql/names.js';
 import { joined, raw, sql } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Attempt, Statement } from '../sql/sql-session.js';
 import type { MysqlBell } from './mysql-bell.js';
+import { extendRepliesOf, rowsOfClaims } from './mysql-extend.js';
 import {
   bytes,
   HEAD,
@@ -16,7 +16,6 @@ import {
   peeked,
   READ_ONLY,
   RELEASED,
-  rowsOf,
   TURN_US,
   US,
   type MysqlNames,
@@ -133,12 +132,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
    */
   extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
-    const rows = claims.map(({ finalKey, owner, leaseMs }, i) =>
-      i === 0
-        ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l`
-        : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}`,
-    );
-    const wanted = sql`(${joined(rows, ' UNION ALL ')}) v`;
+    const wanted = sql`(${rowsOfClaims(claims)}) v`;
     const byName = joinedByName(table);
     const isOwn = raw("t.name = v.n AND t.member = '' AND t.owner = v.o");
     const free = sql`(SELECT v.n, v.o, v.l FROM ${wanted} ${byName} ON ${isOwn} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
@@ -146,20 +140,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
       sql: sql`SELECT LAST_INSERT_ID(${NOW});
 UPDATE ${free} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
 SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${byName} ON ${isOwn} WHERE t.until > ${NOW}`,
-      read: (reply) => {
-        const found = new Map(
-          rowsOf<{ name: Buffer; owner: Buffer; leftUs: number }>(reply, 2).map(({ name, owner, leftUs }) => [
-            `${name.toString('latin1')} ${owner.toString()}`,
-            leftUs,
-          ]),
-        );
-        return claims.map(({ finalKey, owner, leaseMs }): ExtendReply => {
-          const leftUs = found.get(`${nameOf(finalKey).toString('latin1')} ${owner}`);
-          if (leftUs === undefined) return { status: 'lost' };
-          if (leftUs < leaseMs * US) return { status: 'failed', cause: isLocked() };
-          return { status: 'held', validForMs: Math.floor(leftUs / US) };
-        });
-      },
+      read: (reply) => extendRepliesOf(claims, reply, 2),
     };
   }
 
@@ -189,12 +170,6 @@ FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
     };
   }
 }
-
-const isLocked = (): StoreFailure =>
-  new StoreFailure('another transaction has the row of the lock', 'not-executed', {
-    keyOnly: true,
-    transient: true,
-  });
 
 interface Peeked {
   readonly name: Buffer;

@@ -7,6 +7,7 @@ import { nameOf } from '../sql/names.js';
 import { joined, raw, sql } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Statement } from '../sql/sql-session.js';
+import { extendRepliesOf, rowsOfClaims } from './mysql-extend.js';
 import {
   bytes,
   COMMIT,
@@ -131,36 +132,27 @@ ${COMMIT}`
     };
   }
 
+  /**
+   * Rows that others have locked are skipped. A permit is extended only when its key lives as long: else the key would be
+   * free for an exclusive lock before. The time is the same in all statements, so the last one shows which were extended.
+   */
   extend(claims: readonly PermitClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
-    const rows = claims.map(({ finalKey, owner, leaseMs }, i) =>
-      i === 0
-        ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l`
-        : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}`,
-    );
-    const wanted = joined(rows, ' UNION ALL ');
+    const wanted = rowsOfClaims(claims);
+    const byName = joinedByName(table);
+    const head = sql`${joinedByName(table, raw('h'))} ON h.name = v.n AND h.member = '' AND h.kind = 'permit'`;
+    const isOwn = raw('t.name = v.n AND t.member = v.o');
+    const unlocked = sql`LIMIT ${claims.length} FOR UPDATE SKIP LOCKED`;
+    const free = sql`(SELECT v.n, v.l FROM (SELECT n, MAX(l) AS l FROM (${wanted}) a GROUP BY n) v ${head} ${unlocked}) v`;
+    const kept = sql`(SELECT v.n, v.o, v.l FROM (${wanted}) v ${head} AND h.until >= LAST_INSERT_ID() + v.l ${byName} ON ${isOwn} ${unlocked}) v`;
     return {
       sql: sql`START TRANSACTION;
-UPDATE (SELECT n, MAX(l) AS l FROM (${wanted}) a GROUP BY n) v ${joinedByName(table, raw('h'))} ON h.name = v.n AND h.member = ''
-SET h.until = GREATEST(h.until, ${NOW} + v.l) WHERE h.kind = 'permit' AND h.until > ${NOW};
-UPDATE (${wanted}) v ${joinedByName(table)} ON t.name = v.n AND t.member = v.o
-SET t.until = GREATEST(t.until, ${NOW} + v.l) WHERE t.until > ${NOW};
-SELECT t.member, t.until - ${NOW} AS leftUs FROM ${table} t JOIN (${wanted}) v ON t.name = v.n AND t.member = v.o WHERE t.until > ${NOW};
+SELECT LAST_INSERT_ID(${NOW});
+UPDATE ${free} ${head} SET h.until = GREATEST(h.until, LAST_INSERT_ID() + v.l) WHERE h.until > ${NOW};
+UPDATE ${kept} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
+SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM (${wanted}) v ${byName} ON ${isOwn} WHERE t.until > ${NOW};
 ${COMMIT}`,
-      read: (reply) => {
-        const found = new Map(
-          rowsOf<{ member: Buffer; leftUs: number }>(reply, 3).map(({ member, leftUs }) => [
-            member.toString(),
-            leftUs,
-          ]),
-        );
-        return claims.map(({ owner }): ExtendReply => {
-          const leftUs = found.get(owner);
-          return leftUs === undefined
-            ? { status: 'lost' }
-            : { status: 'held', validForMs: Math.floor(Number(leftUs) / US) };
-        });
-      },
+      read: (reply) => extendRepliesOf(claims, reply, 4),
     };
   }
 

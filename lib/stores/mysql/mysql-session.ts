@@ -3,7 +3,7 @@ import { createConnection, type Connection, type ConnectionOptions, type QueryEr
 import { SqlFailure, type SqlSession, type Statement } from '../sql/sql-session.js';
 
 /** Errors that say that a row or a table was locked by others, or that the server chose another transaction. */
-const TRANSIENT = new Set([1020, 1205, 1213]);
+const TRANSIENT = new Set([1020, 1205, 1213, 3572]);
 /** Errors of a server that may answer otherwise later, or of one that is not the primary any more. */
 const PASSING = new Set([1040, 1047, 1203, 1226, 1290, 1836, 3032, 3100]);
 /** Errors of a server that is not the primary: its name may lead to another one now. */

@@ -23,6 +23,8 @@ export interface LaneHost {
   readonly load?: Load;
   /** Opens a connection. Rejects with a {@link SqlFailure}. */
   connect(): Promise<SqlSession>;
+  /** See `SqlDialect.probe`. */
+  probe?(finalKey: string): Statement<void>;
 }
 
 /** Makes a statement when it is sent. */
@@ -132,12 +134,20 @@ export class Lane {
   }
 
   private async send(session: SqlSession, request: Request, now: number): Promise<unknown> {
+    const { host } = this;
+    const { runtime } = host;
+    const [line] = request.lines;
     this.startTimer(request, now);
-    const statement = request.make(now);
+    if (request.lockedOut && host.probe && line !== undefined) {
+      await session.send(host.probe(line));
+      if (this.underWay !== request) return undefined;
+      this.startTimer(request, runtime.now());
+    }
+    const statement = request.make(this.sentAt);
     if (!('otherwise' in statement)) return session.send(statement);
     const value = await session.send(statement);
     if (value !== undefined || this.underWay !== request) return value;
-    this.startTimer(request, this.host.runtime.now());
+    this.startTimer(request, runtime.now());
     return session.send(statement.otherwise());
   }
 

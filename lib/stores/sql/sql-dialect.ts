@@ -79,6 +79,11 @@ export interface SqlDialect {
   /** Deletes rows that no lock needs any more, and expired notes. Resolves with how many. */
   sweep(run: RunStatement): Promise<number>;
   ping(): Statement<void>;
+  /**
+   * Fails at once while others have locked a row of a key. Sent before a statement is repeated that was locked out. Undefined
+   * where no statement waits long for a row.
+   */
+  probe?(finalKey: string): Statement<void>;
   /** Opens a connection. Rejects with a `SqlFailure`. */
   connect(): Promise<SqlSession>;
   /**

@@ -29,7 +29,10 @@ export class SqlLanes {
     count: number,
   ) {
     const load = new Load();
-    const host = { name: dialect.name, runtime, timeoutMs, load, connect: () => dialect.connect() };
+    const host: LaneHost = {
+      ...{ name: dialect.name, runtime, timeoutMs, load, connect: () => dialect.connect() },
+      ...(dialect.probe && { probe: (finalKey) => dialect.probe!(finalKey) }),
+    };
     this.lanes = Array.from({ length: count }, () => new Lane(host));
     this.looking = new Lane(host);
     this.ending = new Lane(host);

@@ -244,6 +244,23 @@ describe('a lane', () => {
     expect(sent.at(-1)).toBe('behind it');
   });
 
+  it('asks whether the row is still locked before it sends the statement again', async () => {
+    const probe = (key: string): Statement<void> => ({ sql: raw(`is ${key} locked?`), read: nothing });
+    const lane = new Lane({
+      ...{ name: 'a database', runtime, timeoutMs: TIMEOUT_MS, load, probe },
+      connect: () => connect(),
+    });
+    const acquired = run(lane, 'acquire', { lines: ['k'], until: Infinity });
+    await settled();
+    await session().reply(locked());
+    await runtime.pass(5);
+    await session().reply(locked());
+    await runtime.pass(10);
+    expect(sent).toEqual(['acquire', 'is k locked?', 'is k locked?']);
+    await replyToAll();
+    expect([sent.at(-1), acquired.state]).toEqual(['acquire', 'fulfilled']);
+  });
+
   it('a renewal whose rows are locked fails at once: others of its batch wait for the reply', async () => {
     const lane = newLane();
     const renewal = run(lane, 'renewal', { urgency: 'renewal' });
