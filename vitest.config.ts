@@ -18,6 +18,9 @@ const MISTAKES = [
   'test/faults/{mistakes,mistakes-many}.spec.ts',
 ];
 
+/** A process that asks for much more than its store serves, for minutes: `npm run test:overload`, once a night. */
+const OVERLOAD = ['test/overload/*.spec.ts'];
+
 export default defineConfig({
   plugins: [fromOtherPackages()],
   resolve: {
@@ -49,7 +52,14 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: ['test/**/*.spec.ts'],
-          exclude: [...FAST, ...LABORATORY, ...MISTAKES, 'test/{interop,package}/**', 'node_modules/**'],
+          exclude: [
+            ...FAST,
+            ...LABORATORY,
+            ...MISTAKES,
+            ...OVERLOAD,
+            'test/{interop,package}/**',
+            'node_modules/**',
+          ],
           sequence: { groupOrder: 0 },
         },
       },
@@ -67,6 +77,16 @@ export default defineConfig({
         test: {
           name: 'mistakes',
           include: MISTAKES,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'overload',
+          include: [...OVERLOAD, 'test/simulation/overload/*.spec.ts'],
+          env: { OVERLOAD_CALLERS: '10000' },
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },

@@ -35,6 +35,7 @@ const STEPS = {
     { name: 'matrix', script: 'test:matrix', args: ['--', '--minutes=40'], strict: true, read: counts },
     { name: 'interop', script: 'test:interop', args: ['--'], read: counts },
     { name: 'mistakes', script: 'test:mistakes', args: vitest(), read: readTestReport },
+    { name: 'overload', script: 'test:overload', args: vitest(), read: readTestReport },
     { name: 'simulation', script: 'test:simulation', args: ['--', '--minutes=5'] },
     { name: 'models', script: 'test:model', args: ['--'], read: counts },
     { name: 'settings', script: 'test:settings', args: ['--'] },

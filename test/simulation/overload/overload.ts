@@ -1,8 +1,6 @@
 import type { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
-import type { Agenda } from '../engine/agenda.js';
-import type { SimProcess } from '../engine/sim-process.js';
 
 /** What a process asks for. */
 export interface OverloadPlan {
@@ -14,21 +12,33 @@ export interface OverloadPlan {
   readonly latencyMs: number;
   /** How long the server works at a request, in ms. */
   readonly serviceMs: number;
+  /** After how long the server becomes as slow as that, in ms. Default: when the locks are held. */
+  readonly slowAfterMs?: number;
   /** Whether another transaction locks the rows of a third of the held locks, for 12 s in each lease. */
   readonly locksRows?: boolean;
 }
 
+/** The time of a run, simulated or not. */
+export interface Timeline {
+  /** In ms. */
+  readonly now: number;
+  at(time: number, what: () => void): unknown;
+  /** Resolves at a time, or earlier when `isOver` says so. */
+  pass(until: number, isOver?: () => boolean): Promise<void>;
+}
+
 /** A process with default options, and its store. */
 export interface Overloaded {
-  readonly agenda: Agenda;
-  readonly process: SimProcess;
+  readonly agenda: Timeline;
+  /** Does something in the process. */
+  readonly process: { arrive(what: () => void): void };
   readonly manager: LockManager;
   /** Called when the locks are held: from now on the server is as slow as the plan says. */
   begin?(): void;
-  /** Has another transaction lock the row of a key. */
-  lockRow?(key: string, until: number): void;
+  /** Has another transaction lock the rows of keys. */
+  lockRows?(keys: readonly string[], until: number): void;
   /** Keys that are held in the store. */
-  heldKeys(): readonly string[];
+  heldKeys(): readonly string[] | Promise<readonly string[]>;
 }
 
 export interface OverloadRun {
@@ -103,13 +113,13 @@ export const overload = async (subject: Overloaded, plan: OverloadPlan): Promise
       }),
     );
     if (!plan.locksRows) continue;
-    for (const key of keys.filter((_, i) => i % 3 === 0))
-      agenda.at(at + 8_000, () => subject.lockRow!(key, agenda.now + LOCKED_MS));
+    const third = keys.filter((_, i) => i % 3 === 0);
+    agenda.at(at + 8_000, () => subject.lockRows!(third, agenda.now + LOCKED_MS));
   }
   await agenda.pass(startedAt + LEASES * watchdogMs);
   isOver = true;
   await agenda.pass(agenda.now + 60_000, () => running === 0);
   await agenda.pass(agenda.now + 5_000);
-  const left = subject.heldKeys().filter((key) => !key.startsWith('held'));
+  const left = (await subject.heldKeys()).filter((key) => !key.startsWith('held'));
   return { lost, wrong, events, granted, overloaded, longestMs, left };
 };

@@ -58,8 +58,10 @@ const onSql =
       const now = database.table.now();
       return [...database.table.rows].flatMap(([key, { until }]) => (until > now ? [key] : []));
     };
-    const lockRow = (key: string, until: number): void => database.lockRow(key, until);
-    return overload({ ...machine, agenda, heldKeys, lockRow }, plan);
+    const lockRows = (keys: readonly string[], until: number): void => {
+      for (const key of keys) database.lockRow(key, until);
+    };
+    return overload({ ...machine, agenda, heldKeys, lockRows }, plan);
   };
 
 /** A process whose store is on one Redis server, or on a quorum of several. */
@@ -84,7 +86,8 @@ const onRedis =
       const heldKeys = (): string[] =>
         servers.flatMap((server) => server.owners.map(([key]) => plainKey(key)));
       // Each new connection loads all scripts first.
-      const begin = (): void => servers.forEach((server) => server.slow(plan.serviceMs, Infinity));
+      const slow = (): void => servers.forEach((server) => server.slow(plan.serviceMs, Infinity));
+      const begin = (): void => void agenda.at(agenda.now + (plan.slowAfterMs ?? 0), slow);
       return overload({ agenda, process, manager, heldKeys, begin }, plan);
     };
     const withServers = (left: number): Promise<OverloadRun> =>

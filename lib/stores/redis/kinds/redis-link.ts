@@ -3,6 +3,7 @@ import type { Claim } from '../../../core/seam/claim.js';
 import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
+import type { RedisConnection } from '../connection/redis-connection.js';
 import type { RedisSession } from '../connection/redis-session.js';
 import type { NodeKind } from '../quorum/node-store.js';
 import type { Commands } from '../connection/commands.js';
@@ -35,6 +36,8 @@ export interface RedisKind<C extends Claim> extends NodeKind<C> {
 export class RedisLink {
   readonly commands: Commands;
   readonly channels: Channels;
+  /** Whether nothing comes any more of an earlier session. */
+  private readonly ended = new WeakMap<RedisSession, Promise<boolean>>();
 
   constructor(
     readonly topology: RedisTopology,
@@ -141,7 +144,8 @@ export class RedisLink {
   /**
    * Ends an old connection at the server, so that none of its bytes arrives later. For this process the connection is
    * gone, but perhaps not for the server. The address protects a foreign connection that has the same id on another
-   * server. Resolves with false when the server does not allow it.
+   * server. Resolves with false when the server does not allow it. Undos of one session share the request: sent by each of them,
+   * it would keep renewals from a slow server.
    */
   private async endSession(session: RedisSession): Promise<boolean> {
     const connection = this.topology.connectionOf(session);
@@ -150,7 +154,21 @@ export class RedisLink {
     const { id, address } = session;
     // The connection is in use for other slots, or the server has not told its id.
     if (session === connection.current || id === undefined) return false;
-    const args = ['kill', 'id', id, ...(address === undefined ? [] : ['addr', address])];
+    const known = this.ended.get(session);
+    if (known) return known;
+    const ending = this.kill(connection, [
+      'kill',
+      'id',
+      id,
+      ...(address === undefined ? [] : ['addr', address]),
+    ]);
+    this.ended.set(session, ending);
+    const again = (isEnded: boolean): void => void (isEnded || this.ended.delete(session));
+    ending.then(again, () => again(false));
+    return ending;
+  }
+
+  private async kill(connection: RedisConnection, args: readonly string[]): Promise<boolean> {
     try {
       await connection.send({ command: 'client', args, read: () => undefined });
       return true;
