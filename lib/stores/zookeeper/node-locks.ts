@@ -75,7 +75,7 @@ export class NodeLocks {
         const mayWait = tries === 1;
         const children = await session.with({ within, until, mayWait }, async (current) => {
           places.ask(place, current);
-          const terms = { within: current, until, mayWait };
+          const terms = { within: current, until, mayWait, withdrawnBy: place.withdrawnBy };
           // The server executes both in this order, so the list has the new node.
           const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), terms);
           const listing = session.request(getChildren(path), terms);
@@ -83,6 +83,7 @@ export class NodeLocks {
           listing.catch(() => undefined);
           const created = await creating;
           sent();
+          place.withdrawnBy = undefined;
           place.node = created.path.slice(path.length + 1);
           place.created = Number(created.created);
           try {

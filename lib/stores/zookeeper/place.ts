@@ -33,11 +33,13 @@ export class Place {
 
   readonly finalKey: string;
   readonly owner: string;
+  /** See `Claim.withdrawnBy`. Undefined once there is its node. */
+  withdrawnBy: readonly AbortSignal[] | undefined;
   /** Whether its grant has a fencing token. */
   isFenced: boolean;
 
   constructor(
-    { finalKey, owner, tokens }: Claim,
+    { finalKey, owner, tokens, withdrawnBy }: Claim,
     readonly path: string,
     public kind: NodeKind,
     /** Number of nodes in its path that may hold at once, of permits; undefined for a lock. */
@@ -45,6 +47,7 @@ export class Place {
   ) {
     this.finalKey = finalKey;
     this.owner = owner;
+    this.withdrawnBy = withdrawnBy;
     this.isFenced = tokens > 0;
   }
 

@@ -71,11 +71,15 @@ export interface SendTerms {
   readonly replyMs: number;
   /** Whether requests that go on with a claim, or end one, are sent before it. Default: false. */
   readonly mayWait?: boolean | undefined;
+  /** Signals that withdraw it while it is unsent. */
+  readonly withdrawnBy?: readonly AbortSignal[] | undefined;
 }
 
 /** A request that waits until fewer are under way. */
 interface Unsent extends AnyUnsent {
   readonly send: () => void;
+  /** The connection has ended. */
+  readonly moveOn: () => void;
 }
 
 /** One connection to a server. Replies come in the order of the requests. */
@@ -139,16 +143,21 @@ export class ZkConnection {
 
   /**
    * Sends a request when fewer are under way. Rejects with a {@link ZkFailure}: refused, not executed when it was not sent
-   * in time, or unknown when the connection ends.
+   * in time, or unknown when the connection ends. If it was not sent until then, `again` sends it on the next one.
    */
-  send<T>(request: ZkRequest<T>, terms: SendTerms): Promise<T> {
-    const { until, replyMs, mayWait } = terms;
+  send<T>(
+    request: ZkRequest<T>,
+    terms: SendTerms,
+    again = (): Promise<T> => Promise.reject(noConnection(this.cause)),
+  ): Promise<T> {
+    const { until, replyMs, mayWait, withdrawnBy } = terms;
     const { unsent } = this;
     if (this.cause || this.pending.length < MAX_UNDER_WAY) return this.sendNow(request, replyMs);
     return new Promise<T>((resolve, reject) => {
       const urgency = mayWait ? 'other' : 'release';
       const send = (): void => void this.sendNow(request, replyMs).then(resolve, reject);
-      const own: Unsent = { ...unsent.request({ urgency, until }, reject), send };
+      const moveOn = (): void => void again().then(resolve, reject);
+      const own: Unsent = { ...unsent.request({ urgency, until, withdrawnBy }, reject), send, moveOn };
       if (unsent.add(own)) unsent.wait(own);
     });
   }
@@ -198,8 +207,11 @@ export class ZkConnection {
       passing: true,
     });
     for (const { reject } of this.pending.splice(0)) reject(failure);
-    this.unsent.failAll(() => noConnection(cause));
     this.host.ended(cause);
+    for (const request of this.unsent.all) {
+      this.unsent.forget(request);
+      request.moveOn();
+    }
   }
 
   private greeting(): Promise<Buffer> {

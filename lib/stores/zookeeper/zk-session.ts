@@ -52,6 +52,8 @@ export interface RequestTerms {
   readonly until?: number | undefined;
   /** Whether it begins a claim: requests that go on with a claim, or end one, are sent before it. Default: false. */
   readonly mayWait?: boolean | undefined;
+  /** Signals that withdraw it while it is unsent. */
+  readonly withdrawnBy?: readonly AbortSignal[] | undefined;
 }
 
 /** A request that waits for a connection. */
@@ -98,11 +100,13 @@ export class ZkSession {
    * @throws {ZkFailure}
    */
   request<T>(request: ZkRequest<T>, terms: RequestTerms = {}): Promise<T> {
-    const { within, mayWait } = terms;
+    const { within, mayWait, withdrawnBy } = terms;
     const until = this.sendBy(terms);
     const { commandTimeoutMs: replyMs } = this.settings;
     return this.connected({ within, until }, (connection) =>
-      connection.send(request, { until, mayWait, replyMs }),
+      connection.send(request, { until, mayWait, withdrawnBy, replyMs }, () =>
+        this.request(request, { ...terms, until }),
+      ),
     );
   }
 
@@ -116,10 +120,11 @@ export class ZkSession {
     return this.connected({ within, until: this.sendBy(terms) }, () => use(this.life!));
   }
 
-  /** Returns when a request that begins now is sent at the latest. */
-  timeLimit(): number {
+  /** Returns when a request that begins now is sent at the latest: `until`, unless that is over. */
+  timeLimit(until = 0): number {
     const { runtime, commandTimeoutMs } = this.settings;
-    return runtime.now() + commandTimeoutMs;
+    const now = runtime.now();
+    return until > now ? until : now + commandTimeoutMs;
   }
 
   /** What goes on with a claim has a time-out of its own. */

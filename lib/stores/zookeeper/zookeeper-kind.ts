@@ -194,21 +194,21 @@ export class ZookeeperKind implements KindStore {
   }
 
   protected inOrder<T>(
-    { finalKey, until: sendUntil = 0 }: Claim,
+    { finalKey, until: sendUntil }: Claim,
     operation: (path: string, until: number, sent: () => void) => Promise<T>,
   ): Promise<T> {
     const { session, paths, order } = this.host;
     if (session.isClosed) return Promise.reject(closed());
     const path = paths.of(finalKey);
-    const until = Math.max(session.timeLimit(), sendUntil);
+    const until = session.timeLimit(sendUntil);
     return order.run(path, (sent) =>
       session.isClosed ? Promise.reject(closed()) : operation(path, until, sent),
     );
   }
 
   /** Returns as what a key is taken, or undefined when it is free. */
-  protected async heldAs(_claim: Claim, path: string, until: number): Promise<NodeKind | undefined> {
-    const { nodes } = await this.host.locks.queueOf(path, { until, mayWait: true });
+  protected async heldAs({ withdrawnBy }: Claim, path: string, until: number): Promise<NodeKind | undefined> {
+    const { nodes } = await this.host.locks.queueOf(path, { until, mayWait: true, withdrawnBy });
     const isFree = this.kind === 'read' ? nodes.every(({ kind }) => kind === 'read') : nodes.length === 0;
     return isFree ? undefined : nodes[0]!.kind;
   }

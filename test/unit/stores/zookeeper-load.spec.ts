@@ -5,7 +5,7 @@ import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { Frames } from '../../../lib/stores/zookeeper/frames.js';
 import { JuteReader, JuteWriter } from '../../../lib/stores/zookeeper/jute.js';
 import { remove } from '../../../lib/stores/zookeeper/requests.js';
-import { ZkSession } from '../../../lib/stores/zookeeper/zk-session.js';
+import { ZkSession, type RequestTerms } from '../../../lib/stores/zookeeper/zk-session.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const SESSION_MS = 6_000;
@@ -75,12 +75,16 @@ const setUp = () => {
 };
 
 /** Sends a request, and returns how it ended: with its reply, or with which outcome. */
-const sent = ({ runtime, session }: ReturnType<typeof setUp>, mayWait = true) => {
+const sent = (
+  { runtime, session }: ReturnType<typeof setUp>,
+  mayWait = true,
+  terms: Partial<RequestTerms> = {},
+) => {
   const at = runtime.now();
   const reply = { outcome: 'none', afterMs: Infinity };
   const ended = (outcome: string): void =>
     void Object.assign(reply, { outcome, afterMs: runtime.now() - at });
-  session.request(remove('/key'), { mayWait }).then(
+  session.request(remove('/key'), { mayWait, ...terms }).then(
     () => ended('replied'),
     (failure: unknown) => ended((failure as StoreFailure).outcome),
   );
@@ -107,5 +111,37 @@ describe('a burst of more requests than the server serves within their time', ()
     await test.runtime.pass(500);
     expect(release.outcome).toBe('replied');
     expect(burst.filter(({ outcome }) => outcome === 'none').length).toBeGreaterThan(1_000);
+  });
+
+  it('is sent no longer for callers that have gone, or whose time is over', async () => {
+    const test = setUp();
+    sent(test);
+    await test.runtime.pass(10);
+    const leaving = new AbortController();
+    const burst = Array.from({ length: 1_000 }, () => sent(test));
+    const left = sent(test, true, { withdrawnBy: [leaving.signal] });
+    const short = sent(test, true, { until: test.runtime.now() + 200 });
+    leaving.abort();
+    await test.runtime.pass(200);
+    expect([left, short]).toEqual([
+      { outcome: 'not-executed', afterMs: 0 },
+      { outcome: 'not-executed', afterMs: 200 },
+    ]);
+    await test.runtime.pass(COMMAND_MS);
+    expect(burst.every(({ outcome }) => outcome === 'replied')).toBe(true);
+  });
+
+  it('goes on with the next connection, behind what was under way', async () => {
+    const test = setUp();
+    sent(test);
+    await test.runtime.pass(10);
+    const burst = Array.from({ length: 300 }, () => sent(test));
+    await test.runtime.pass(10);
+    test.servers[0]!.destroy();
+    await test.runtime.pass(COMMAND_MS);
+    const outcomes = burst.map(({ outcome }) => outcome);
+    expect(outcomes.filter((outcome) => outcome === 'unknown')).toHaveLength(128);
+    expect(outcomes.filter((outcome) => outcome === 'replied')).toHaveLength(300 - 128);
+    expect(test.servers).toHaveLength(2);
   });
 });
