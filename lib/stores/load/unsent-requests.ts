@@ -164,8 +164,9 @@ export class UnsentRequests<Q extends Unsent> {
     this.host.forgotten?.(request);
   }
 
+  /** After a blocked event loop, replies that have come are read first: without them the store would look silent. */
   private timeIsOver(request: Q): void {
-    this.giveUp(request, this.whyUnsent(request));
+    this.host.runtime.soon(() => this.giveUp(request, this.whyUnsent(request)));
   }
 
   /** Why it was unsent is the cause: callers behind it whose time is over hear that. */

@@ -1,5 +1,6 @@
 import { unbound, type Runtime } from '../../core/runtime.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
+import { CommandDeadlines, type PendingCommand } from '../load/command-deadlines.js';
 import { Load } from '../load/load.js';
 import { UnsentRequests, type SendTerms, type Unsent } from '../load/unsent-requests.js';
 import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql-session.js';
@@ -47,14 +48,17 @@ export class Lane {
   private isConnecting = false;
   private readonly load: Load;
   private readonly unsent: UnsentRequests<Request>;
+  private readonly deadlines: CommandDeadlines;
   private underWay: Request | undefined;
-  private sentAt = 0;
+  /** The statement that was sent last. */
+  private sent: PendingCommand | undefined;
   private closing: Promise<void> | undefined;
   private drained: (() => void) | undefined;
 
   constructor(private readonly host: LaneHost) {
     const { name, runtime, timeoutMs, load = new Load() } = host;
     this.load = load;
+    this.deadlines = new CommandDeadlines(timeoutMs, runtime);
     this.unsent = new UnsentRequests<Request>({
       ...{ name, runtime, timeoutMs, load },
       trouble: (request) => this.trouble(request),
@@ -121,41 +125,43 @@ export class Lane {
     while (!this.underWay && !this.isConnecting && unsent.all.size > 0) {
       const { session } = this;
       if (!session || session.isOver) return void this.connect();
-      const now = host.runtime.now();
-      const request = unsent.next(now);
+      const request = unsent.next(host.runtime.now());
       if (!request) return;
       this.underWay = request;
       // Outside the caller's context: its traces show no keys.
-      unbound(() => this.send(session, request, now)).then(
+      unbound(() => this.send(session, request)).then(
         (value) => this.ended(request, () => request.resolve(value as never)),
         (failure: SqlFailure) => this.failed(request, failure),
       );
     }
   }
 
-  private async send(session: SqlSession, request: Request, now: number): Promise<unknown> {
+  private async send(session: SqlSession, request: Request): Promise<unknown> {
     const { host } = this;
-    const { runtime } = host;
     const [line] = request.lines;
-    this.startTimer(request, now);
+    this.sends(request);
     if (request.lockedOut && host.probe && line !== undefined) {
       await session.send(host.probe(line));
       if (this.underWay !== request) return undefined;
-      this.startTimer(request, runtime.now());
+      this.sends(request);
     }
-    const statement = request.make(this.sentAt);
+    const statement = request.make(this.sent!.sentAt);
     if (!('otherwise' in statement)) return session.send(statement);
     const value = await session.send(statement);
     if (value !== undefined || this.underWay !== request) return value;
-    this.startTimer(request, runtime.now());
+    this.sends(request);
     return session.send(statement.otherwise());
   }
 
-  private startTimer(request: Request, now: number): void {
-    const { runtime, timeoutMs } = this.host;
-    this.sentAt = now;
-    runtime.clearTimer(request.timer);
-    request.timer = runtime.setTimer(() => this.isLate(request), timeoutMs, true);
+  /** A statement of a request is sent: it has a time-out of its own. */
+  private sends(request: Request): void {
+    this.isDone();
+    this.sent = this.deadlines.add(() => this.isLate(request));
+  }
+
+  /** The statement that was sent last has its reply, or is given up. */
+  private isDone(): void {
+    if (this.sent) this.sent.done = true;
   }
 
   private async connect(): Promise<void> {
@@ -177,6 +183,7 @@ export class Lane {
 
   private ended(request: Request, settle: () => void): void {
     if (this.underWay !== request) return;
+    this.isDone();
     this.underWay = undefined;
     this.unsent.forget(request);
     settle();
@@ -189,10 +196,11 @@ export class Lane {
       failure.transient && failure.outcome === 'not-executed' && request.urgency !== 'renewal';
     if (this.underWay !== request || !isLockedOut) return this.ended(request, () => request.reject(failure));
     const { load } = this;
+    this.isDone();
     this.underWay = undefined;
     if (load.lockedOut === request) load.lockedOut = undefined;
     const pauseMs = Math.min(2 * (request.lockedOut?.pauseMs ?? FIRST_PAUSE_MS / 2), LONGEST_PAUSE_MS);
-    const keepsLane = this.host.runtime.now() - this.sentAt >= KEEPS_LANE_MS;
+    const keepsLane = this.host.runtime.now() - this.sent!.sentAt >= KEEPS_LANE_MS;
     request.lockedOut = { failure, pauseMs, keepsLane };
     this.unsent.putBack(request);
     this.tryLater(request, pauseMs, keepsLane);
@@ -224,13 +232,11 @@ export class Lane {
   /** What keeps a statement from being sent: others have locked its row, or the connection is not there or silent. */
   private trouble({ lockedOut, askedAt }: Request): SqlFailure | undefined {
     if (lockedOut) return lockedOut.failure;
-    const { session, underWay, host } = this;
+    const { session, deadlines, host } = this;
     const { name, runtime, timeoutMs } = host;
-    const now = runtime.now();
-    const isSilent = underWay && now - this.sentAt > timeoutMs / 2;
-    if (session && !session.isOver && !isSilent) return undefined;
+    if (session && !session.isOver && deadlines.silentForMs <= timeoutMs / 2) return undefined;
     const reason = this.isConnecting ? 'there was no connection to' : 'there was no free connection to';
-    const message = `${reason} ${name} within ${Math.round(now - askedAt)} ms`;
+    const message = `${reason} ${name} within ${Math.round(runtime.now() - askedAt)} ms`;
     return new SqlFailure(message, 'not-executed', { passing: true });
   }
 }

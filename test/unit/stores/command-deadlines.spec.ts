@@ -3,7 +3,7 @@ import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
-import { CommandDeadlines } from '../../../lib/stores/redis/connection/command-deadlines.js';
+import { CommandDeadlines } from '../../../lib/stores/load/command-deadlines.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';
 

@@ -219,6 +219,26 @@ describe('a lane', () => {
     expect(lost.error).toMatchObject({ overloaded: false, passing: true });
   });
 
+  it('reads replies that have come while the process stood still, before it judges the server', async () => {
+    const soon: (() => void)[] = [];
+    runtime.soon = (action) => void soon.push(action);
+    /** Timers fire, then replies are read, then comes what runs soon. */
+    const standStill = async (ms: number): Promise<void> => {
+      await runtime.pass(ms);
+      await session().reply();
+      for (const action of soon.splice(0)) action();
+      await settled();
+    };
+    const lane = await busyLane();
+    const unsent = run(lane, 'acquire', { until: runtime.now() + 1_500 });
+    await standStill(1_500);
+    expect(unsent.error).toMatchObject({ overloaded: true });
+    const late = run(lane, 'late');
+    await settled();
+    await standStill(TIMEOUT_MS);
+    expect([late.state, session().isOver]).toEqual(['fulfilled', false]);
+  });
+
   it('puts a statement aside whose row others have locked, until its time is over', async () => {
     const lane = newLane();
     const at = runtime.now();

@@ -1,4 +1,4 @@
-import type { CommandDeadlines } from './command-deadlines.js';
+import type { CommandDeadlines } from '../../load/command-deadlines.js';
 import type { RedisFailure } from './redis-failure.js';
 import type { RedisSession } from './redis-session.js';
 

@@ -1,4 +1,4 @@
-import type { CommandDeadlines, PendingCommand } from './command-deadlines.js';
+import type { CommandDeadlines, PendingCommand } from '../../load/command-deadlines.js';
 import {
   bytesReceived,
   dropSocket,

@@ -2,7 +2,7 @@ import { unbound, type Runtime } from '../../../core/runtime.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { AwaitedSession } from './awaited-session.js';
 import { ClientErrors } from './client-errors.js';
-import { CommandDeadlines } from './command-deadlines.js';
+import { CommandDeadlines } from '../../load/command-deadlines.js';
 import { openDatabase, refusedDatabase } from './database.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { databaseOf, dropSocket, gatherTick, type RedisLike } from './redis-client.js';

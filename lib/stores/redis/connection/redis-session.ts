@@ -1,4 +1,4 @@
-import type { CommandDeadlines } from './command-deadlines.js';
+import type { CommandDeadlines } from '../../load/command-deadlines.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import type { Script } from './script.js';
 

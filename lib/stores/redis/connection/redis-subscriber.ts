@@ -1,7 +1,7 @@
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import { unbound, type Runtime } from '../../../core/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
-import { CommandDeadlines } from './command-deadlines.js';
+import { CommandDeadlines } from '../../load/command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';
 import { dropSocket, type RedisLike } from './redis-client.js';
 import { RedisFailure, isPassing, isReplyError } from './redis-failure.js';

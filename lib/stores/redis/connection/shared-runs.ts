@@ -1,4 +1,4 @@
-import type { CommandDeadlines } from './command-deadlines.js';
+import type { CommandDeadlines } from '../../load/command-deadlines.js';
 import { readBatch } from './batch-replies.js';
 import { failureOf, isReplyError, type RedisFailure } from './redis-failure.js';
 import { requestFor, type RedisRequest } from './redis-request.js';

@@ -1,7 +1,7 @@
 import { isArray } from '../../../../core/errors/describe.js';
 import type { Runtime } from '../../../../core/runtime.js';
 import { cleanError, secretsOfClient } from '../clean-error.js';
-import { CommandDeadlines } from '../command-deadlines.js';
+import { CommandDeadlines } from '../../../load/command-deadlines.js';
 import { watchHandshakes } from '../handshake-watch.js';
 import type { ServerAddress } from '../nat-map.js';
 import { dropSocket, gatherTick, socketOf, type ClientSocket, type RedisLike } from '../redis-client.js';
