@@ -36,6 +36,11 @@ describe('a quorum without a majority', () => {
   });
 });
 
+it('a quorum whose nodes all reply, and differ, says so', () => {
+  const { message } = new QuorumFailure(new Map(), { nodes, majority: 2 }, 'unknown');
+  expect(message).toBe('the 3 nodes do not agree, and 2 have to');
+});
+
 it('the failure of a quorum shows the names of its nodes, and nothing else of them', () => {
   const node = { name: 'redis-1:6379', client: { password: 's3cr3t' } } as unknown as QuorumNode;
   const byNode = new Map([[node, new StoreFailure('no reply', 'unknown')]]);

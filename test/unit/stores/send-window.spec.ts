@@ -50,15 +50,30 @@ describe('the window of what is sent without a reply', () => {
     expect(Math.max(...sizes)).toBe(8_192);
   });
 
-  it('narrows down to 16 while replies are late', async () => {
+  /** Asks for much, and answers each round as late as `lateMs` says. Returns how much was sent in each. */
+  const rounds = async (count: number, lateMs: (sent: number) => number): Promise<readonly number[]> => {
     const test = setUp();
     askForMuch(test);
     test.replyAll();
-    for (let round = 0; round < 10; round++) {
-      await test.runtime.pass(300);
+    const sizes: number[] = [];
+    for (let round = 0; round < count; round++) {
+      sizes.push(test.sent.length);
+      await test.runtime.pass(lateMs(test.sent.length));
       test.replyAll();
     }
-    expect(test.sent).toHaveLength(16);
+    return sizes;
+  };
+
+  it('narrows down to 16 while replies are late because of what was sent', async () => {
+    const sizes = await rounds(10, (sent) => 30 * sent);
+    expect(Math.min(...sizes)).toBe(16);
+    expect(Math.max(...sizes.slice(3))).toBe(32);
+  });
+
+  it('widens again when the server is farther away than before', async () => {
+    const sizes = await rounds(16, () => 300);
+    expect(Math.min(...sizes)).toBe(16);
+    expect(sizes.at(-1)).toBeGreaterThan(1_000);
   });
 
   it('sends a renewal that came last before acquires that wait', () => {

@@ -134,6 +134,8 @@ export class SendWindow {
     if (tookMs - this.fastestMs <= timeoutMs * LATE) this.size = Math.min(MOST, this.size + runs);
     else if (sentAt >= this.narrowedAt) {
       this.narrowedAt = now;
+      // So few cannot make it late: the server is farther away than it was.
+      if (this.size === LEAST) this.fastestMs = tookMs;
       this.size = Math.max(LEAST, this.size >> 1);
     }
   }

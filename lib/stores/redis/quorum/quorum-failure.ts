@@ -20,7 +20,9 @@ export class QuorumFailure extends StoreFailure {
     const isEnough = failures.length > most;
     const others = isEnough ? '' : ', the others do not agree';
     super(
-      `${failures.length} of ${nodes.length} nodes failed${others}, and ${majority} have to agree: ${each}`,
+      failures.length === 0
+        ? `the ${nodes.length} nodes do not agree, and ${majority} have to`
+        : `${failures.length} of ${nodes.length} nodes failed${others}, and ${majority} have to agree: ${each}`,
       outcome,
       {
         cause: new AggregateError(all, 'nodes failed'),
