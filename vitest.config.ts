@@ -19,7 +19,7 @@ const MISTAKES = [
 ];
 
 /** A process that asks for much more than its store serves, for minutes: `npm run test:overload`, once a night. */
-const OVERLOAD = ['test/overload/*.spec.ts'];
+const OVERLOAD = ['test/simulation/overload/on-servers/*.spec.ts'];
 
 export default defineConfig({
   plugins: [fromOtherPackages()],

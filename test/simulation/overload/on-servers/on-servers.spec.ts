@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { OverloadPlan } from '../simulation/overload/overload.js';
+import type { OverloadPlan } from '../overload.js';
 import { ON_SERVERS, type Isolation } from './servers.js';
 
 /** `npm run test:overload` has more of them. */

@@ -1,25 +1,20 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockManager } from '../../lib/core/lock-manager.js';
-import type { LockStore } from '../../lib/core/seam/lock-store.js';
-import { resolveOptions, type RedisLockModuleOptions } from '../../lib/redis-lock.options.js';
-import * as redisStores from '../../lib/redis/index.js';
-import { storeOn } from '../../lib/store-of-options.js';
-import { MysqlStore } from '../../lib/stores/mysql/mysql.store.js';
-import { PostgresStore } from '../../lib/stores/postgres/postgres.store.js';
-import { ZooKeeperStore } from '../../lib/stores/zookeeper/zookeeper.store.js';
-import {
-  overload,
-  type Overloaded,
-  type OverloadPlan,
-  type OverloadRun,
-} from '../simulation/overload/overload.js';
-import { MysqlLab } from '../support/mysql/mysql-lab.js';
-import { PostgresLab } from '../support/postgres/postgres-lab.js';
-import { RedisClusterServers } from '../support/redis/redis-cluster.js';
-import { RedisServer } from '../support/redis-server.js';
-import { rowName, type SqlLab } from '../support/sql/sql-lab.js';
-import { TcpProxy } from '../support/tcp-proxy.js';
-import { ZooKeeperServer } from '../support/zookeeper/zookeeper-server.js';
+import { LockManager } from '../../../../lib/core/lock-manager.js';
+import type { LockStore } from '../../../../lib/core/seam/lock-store.js';
+import { resolveOptions, type RedisLockModuleOptions } from '../../../../lib/redis-lock.options.js';
+import * as redisStores from '../../../../lib/redis/index.js';
+import { storeOn } from '../../../../lib/store-of-options.js';
+import { MysqlStore } from '../../../../lib/stores/mysql/mysql.store.js';
+import { PostgresStore } from '../../../../lib/stores/postgres/postgres.store.js';
+import { ZooKeeperStore } from '../../../../lib/stores/zookeeper/zookeeper.store.js';
+import { overload, type Overloaded, type OverloadPlan, type OverloadRun } from '../overload.js';
+import { MysqlLab } from '../../../support/mysql/mysql-lab.js';
+import { PostgresLab } from '../../../support/postgres/postgres-lab.js';
+import { RedisClusterServers } from '../../../support/redis/redis-cluster.js';
+import { RedisServer } from '../../../support/redis-server.js';
+import { rowName, type SqlLab } from '../../../support/sql/sql-lab.js';
+import { TcpProxy } from '../../../support/tcp-proxy.js';
+import { ZooKeeperServer } from '../../../support/zookeeper/zookeeper-server.js';
 
 /** Isolation of the transaction that locks rows. The store sets its own. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ';
