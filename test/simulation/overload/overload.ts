@@ -121,5 +121,6 @@ export const overload = async (subject: Overloaded, plan: OverloadPlan): Promise
   await agenda.pass(agenda.now + 60_000, () => running === 0);
   await agenda.pass(agenda.now + 5_000);
   const left = (await subject.heldKeys()).filter((key) => !key.startsWith('held'));
-  return { lost, wrong, events, granted, overloaded, longestMs, left };
+  // Copies: what is held is lost again when the process shuts down.
+  return { lost: [...lost], wrong, events: [...events], granted, overloaded, longestMs, left };
 };

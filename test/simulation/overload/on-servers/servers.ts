@@ -77,9 +77,12 @@ const onSql = async (
 ): Promise<OverloadRun> => {
   await using proxy = await wayTo(lab.server, plan);
   const lockRows = (keys: readonly string[], until: number): void => {
-    const names = keys.map((key) => `'${rowName(key)}'`).join(', ');
+    // One by one: a database may read a small table as a whole, and then lock all of it.
+    const rows = keys.map(
+      (key) => `SELECT * FROM nest_lock WHERE name = '${rowName(key)}' AND member = '' FOR UPDATE`,
+    );
     void lab
-      .transaction(`SELECT * FROM nest_lock WHERE name IN (${names}) AND member = '' FOR UPDATE`)
+      .transaction(rows.join('; '))
       .then((foreign) => TIMELINE.at(until, () => void foreign[Symbol.asyncDispose]()));
   };
   return await runOn(open(lab.uriThrough(proxy)), plan, lockRows);
