@@ -75,7 +75,7 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'mistakes',
+          name: 'nightly-mistakes',
           include: MISTAKES,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
@@ -84,7 +84,7 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: 'overload',
+          name: 'nightly-overload',
           include: [...OVERLOAD, 'test/simulation/overload/*.spec.ts'],
           env: { OVERLOAD_CALLERS: '10000' },
           maxWorkers: 1,
