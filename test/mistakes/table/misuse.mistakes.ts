@@ -44,6 +44,7 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
     edits: [
       { in: 'Acquisition.checkEntry', find: 'keeper.checkExpiry(hold);', replace: '' },
       { in: 'enterPart', find: 'host.keeper.checkExpiry(outer.hold);', replace: '' },
+      { in: 'SeveralKeys.throwIfLost', find: 'this.core.keeper.checkExpiry(part.hold);', replace: '' },
       { in: 'LockManager.runUnder', find: "lease.mustBeHeld('run');", replace: '' },
     ],
     simulation: { rules: ['entry'] },
