@@ -139,28 +139,28 @@ export class Lane {
   private async send(session: SqlSession, request: Request): Promise<unknown> {
     const { host } = this;
     const [line] = request.lines;
-    this.sends(request);
+    this.beginsStatement(request);
     if (request.lockedOut && host.probe && line !== undefined) {
       await session.send(host.probe(line));
       if (this.underWay !== request) return undefined;
-      this.sends(request);
+      this.beginsStatement(request);
     }
     const statement = request.make(this.sent!.sentAt);
     if (!('otherwise' in statement)) return session.send(statement);
     const value = await session.send(statement);
     if (value !== undefined || this.underWay !== request) return value;
-    this.sends(request);
+    this.beginsStatement(request);
     return session.send(statement.otherwise());
   }
 
   /** A statement of a request is sent: it has a time-out of its own. */
-  private sends(request: Request): void {
-    this.isDone();
+  private beginsStatement(request: Request): void {
+    this.endsStatement();
     this.sent = this.deadlines.add(() => this.isLate(request));
   }
 
   /** The statement that was sent last has its reply, or is given up. */
-  private isDone(): void {
+  private endsStatement(): void {
     if (this.sent) this.sent.done = true;
   }
 
@@ -183,7 +183,7 @@ export class Lane {
 
   private ended(request: Request, settle: () => void): void {
     if (this.underWay !== request) return;
-    this.isDone();
+    this.endsStatement();
     this.underWay = undefined;
     this.unsent.forget(request);
     settle();
@@ -196,7 +196,7 @@ export class Lane {
       failure.transient && failure.outcome === 'not-executed' && request.urgency !== 'renewal';
     if (this.underWay !== request || !isLockedOut) return this.ended(request, () => request.reject(failure));
     const { load } = this;
-    this.isDone();
+    this.endsStatement();
     this.underWay = undefined;
     if (load.lockedOut === request) load.lockedOut = undefined;
     const pauseMs = Math.min(2 * (request.lockedOut?.pauseMs ?? FIRST_PAUSE_MS / 2), LONGEST_PAUSE_MS);

@@ -4,7 +4,7 @@ import type { Lease } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import { MysqlLab, newKey, NOW, rowName } from '../../support/mysql/mysql-lab.js';
 import { ServerClock } from '../../support/server-clock.js';
-import { claimFor } from '../../support/stores/harness.js';
+import { holdFive } from '../../support/sql/held-keys.js';
 
 const commandTimeoutMs = 400;
 const WAIT = { waitMs: 20_000 };
@@ -183,15 +183,11 @@ describe('a foreign transaction that has a row locked', () => {
   it.each(['exclusive', 'permit'] as const)(
     'of the kind %s, skips it and renews the others',
     async (kind) => {
-      const { kinds } = lab.store({ lanes: 1, commandTimeoutMs: 400 });
-      const claims = Array.from({ length: 5 }, () => claimFor(`lock:${newKey()}`));
-      const claimOf = (claim: (typeof claims)[number]) =>
-        ({ ...claim, ...(kind === 'permit' && { kind, tokens: 0, of: 1 }) }) as never;
-      for (const claim of claims) await kinds[kind].acquire(claimOf(claim));
-      const [first] = claims;
-      await using _foreign = await lab.foreignTransaction(first!.finalKey.slice('lock:'.length));
+      const store = lab.store({ lanes: 1, commandTimeoutMs: 400 });
+      const { keys, extend } = await holdFive(store, kind);
+      await using _foreign = await lab.foreignTransaction(keys[0]);
       const waits = await status('Innodb_row_lock_waits');
-      const replies = await kinds[kind].extendMany(claims.map(claimOf));
+      const replies = await extend();
       expect(replies.map(({ status: state }) => state)).toEqual(['failed', 'held', 'held', 'held', 'held']);
       expect(replies[0]).toMatchObject({ cause: { outcome: 'not-executed', transient: true } });
       expect(await status('Innodb_row_lock_waits')).toBe(waits);

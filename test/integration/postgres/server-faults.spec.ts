@@ -1,6 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { holdFive } from '../../support/sql/held-keys.js';
 import { claimFor, LONG_LEASE_MS } from '../../support/stores/harness.js';
 import { until } from '../../support/async.js';
 import { ACQUIRE, newKey, NOW, PostgresLab, rowName } from '../../support/postgres/postgres-lab.js';
@@ -149,14 +150,10 @@ describe('a foreign transaction that has rows locked', () => {
   it.each(['exclusive', 'permit'] as const)(
     'of the kind %s, skips it and renews the others',
     async (kind) => {
-      const { kinds } = lab.store({ lanes: 1, commandTimeoutMs: 400 });
-      const claims = Array.from({ length: 5 }, () => claimFor(`lock:${newKey()}`));
-      const claimOf = (claim: (typeof claims)[number]) =>
-        ({ ...claim, ...(kind === 'permit' && { kind, tokens: 0, of: 1 }) }) as never;
-      for (const claim of claims) await kinds[kind].acquire(claimOf(claim));
-      const [first] = claims;
-      await using _foreign = await lab.foreignTransaction(first!.finalKey.slice('lock:'.length));
-      const replies = await kinds[kind].extendMany(claims.map(claimOf));
+      const store = lab.store({ lanes: 1, commandTimeoutMs: 400 });
+      const { keys, extend } = await holdFive(store, kind);
+      await using _foreign = await lab.foreignTransaction(keys[0]);
+      const replies = await extend();
       expect(replies.map(({ status }) => status)).toEqual(['failed', 'held', 'held', 'held', 'held']);
       expect(replies[0]).toMatchObject({ cause: { outcome: 'not-executed', transient: true } });
     },
@@ -166,24 +163,20 @@ describe('a foreign transaction that has rows locked', () => {
     'of the kind %s, is not waited for before the others are renewed',
     async (kind) => {
       // The server would wait for the row for half of this time.
-      const { kinds } = lab.store({ lanes: 1, commandTimeoutMs: 30_000 });
-      const claims = Array.from({ length: 5 }, () => claimFor(`lock:${newKey()}`));
-      const claimOf = (claim: (typeof claims)[number]) =>
-        ({ ...claim, ...(kind === 'permit' && { kind, tokens: 0, of: 1 }) }) as never;
-      for (const claim of claims) await kinds[kind].acquire(claimOf(claim));
-      const [{ finalKey }] = claims as [(typeof claims)[number]];
+      const store = lab.store({ lanes: 1, commandTimeoutMs: 30_000 });
+      const { keys, extend } = await holdFive(store, kind);
       const soonestOfOthers = async () => {
         const [row] = await lab.query(
-          `SELECT min(until) AS until FROM nest_lock WHERE owner <> '' AND name <> '${finalKey}'`,
+          `SELECT min(until) AS until FROM nest_lock WHERE owner <> '' AND name <> '${rowName(keys[0])}'`,
         );
         return Number(row!['until']);
       };
       const before = await soonestOfOthers();
-      const foreign = await lab.foreignTransaction(finalKey.slice('lock:'.length));
-      const extending = kinds[kind].extendMany(claims.map(claimOf));
+      const foreign = await lab.foreignTransaction(keys[0]);
+      const extending = extend();
       await until(async () => (await soonestOfOthers()) > before, { what: 'the others are renewed' });
       await foreign[Symbol.asyncDispose]();
-      expect((await extending).map(({ status }) => status)).toEqual(claims.map(() => 'held'));
+      expect((await extending).map(({ status }) => status)).toEqual(keys.map(() => 'held'));
     },
   );
 
