@@ -22,6 +22,15 @@ describe('what a lock costs Redis', () => {
     expect({ evalsha, evals, subscribe, script }).toEqual({ evalsha: 20 });
   });
 
+  it('a process that starts: no script is sent to a server that has it', async () => {
+    await lab.open().locks.ping();
+    await lab.admin.config('RESETSTAT');
+    const { locks } = lab.open();
+    await locks.withLock(newKey(), () => undefined);
+    const calls = await lab.calls();
+    expect([calls['script|exists'], calls['script|load']]).toEqual([1, undefined]);
+  });
+
   it('taken: however long a process waits, it refreshes its entry with one command a second', async () => {
     const clock = new ManualClock();
     const [holder, waiter] = [lab.open(NO_RECORDS), lab.open(NO_RECORDS, undefined, clock.runtime('waiter'))];

@@ -163,6 +163,13 @@ describe('the smallest user of Redis without', () => {
   const SPECIAL: Readonly<
     Record<string, readonly [what: string, show: (user: RedisOptions) => Promise<void>]>
   > = {
+    'script|exists': [
+      'all works, each connection loads all scripts',
+      async (user) => {
+        await useEverything(user);
+        expect(new Set(await refusals())).toEqual(new Set(['command script|exists']));
+      },
+    ],
     'script|load': [
       'all works, scripts are sent in full once',
       async (user) => {

@@ -161,9 +161,10 @@ export class ScaleServer implements Server {
   }
 
   /** Loads each script once: the processes load all of them on each connection. */
-  private replyOfCache([name, what, source]: Command): RespValue | undefined {
-    if (name !== 'script' || what !== 'load') return undefined;
-    return this.hashOf(String(source));
+  private replyOfCache([name, what, ...args]: Command): RespValue | undefined {
+    if (name !== 'script') return undefined;
+    if (what === 'exists') return args.map((hash) => (this.loaded.has(String(hash)) ? 1 : 0));
+    return what === 'load' ? this.hashOf(String(args[0])) : undefined;
   }
 
   private hashOf(source: string): string {

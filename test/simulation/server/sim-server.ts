@@ -288,7 +288,9 @@ export class SimServer implements Host {
     if (name === 'evalsha' && !this.loaded.has(String(args[0]))) {
       return new ErrorReply('NOSCRIPT No matching script. Please use EVAL.');
     }
-    if (name !== 'script' || args[0] !== 'load') return undefined;
+    if (name !== 'script') return undefined;
+    if (args[0] === 'exists') return args.slice(1).map((sha) => (this.loaded.has(String(sha)) ? 1 : 0));
+    if (args[0] !== 'load') return undefined;
     const source = String(args[1]);
     const sha = this.scripts.get(source) ?? (this.say('script', 'load', source) as string);
     this.scripts.set(source, sha);

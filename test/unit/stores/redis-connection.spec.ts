@@ -1,11 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { RedisLike } from '../../../lib/stores/redis/connection/redis-client.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import { replyError } from '../../../lib/stores/redis/connection/redis-failure.js';
+import { nameSession } from '../../../lib/stores/redis/connection/redis-session.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
+import { CommandDeadlines } from '../../../lib/stores/load/command-deadlines.js';
 
 /** A client whose server takes everything; `packets` says how many commands were in each. */
 class TakingClient extends EventEmitter {
@@ -75,6 +77,45 @@ describe('a connection where no script can be run for several keys', () => {
     expect(client.packets).toEqual([1, 1]);
     await requested;
     connection.close();
+  });
+});
+
+describe('a new connection on a narrow way', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** Loads three scripts; each reply takes this long after the one before. */
+  const load = async (exist: unknown, replyMs: number) => {
+    const client = new TakingClient();
+    const loaded: string[] = [];
+    const runtime = systemRuntime();
+    let replyAt = 0;
+    client.call = (...[command, what, text]: string[]) => {
+      if (command !== 'script') return Promise.resolve('id=7 addr=here');
+      if (what === 'exists') return Promise.resolve(exist);
+      loaded.push(text!);
+      replyAt += replyMs;
+      return new Promise((resolve) => void runtime.setTimer(() => resolve('OK'), replyAt));
+    };
+    const scripts = ['return 1', 'return 2', 'return 3'].map((source) => new Script(source));
+    const deadlines = new CommandDeadlines(1_000, runtime);
+    const named = nameSession(client as unknown as RedisLike, scripts, deadlines);
+    await vi.advanceTimersByTimeAsync(5_000);
+    return { id: (await named).id, loaded, ended: client.stream.destroyed, idle: deadlines.idle };
+  };
+
+  it('lasts, however long all scripts take, while the server replies to one after the other', async () => {
+    const loaded = ['return 1', 'return 2', 'return 3'];
+    expect(await load([0, 0, 0], 900)).toEqual({ id: '7', loaded, ended: false, idle: true });
+    expect((await load([0, 0, 0], 1_200)).ended).toBe(true);
+  });
+
+  it.each([
+    ['lacks some', [1, 0, 1], ['return 2']],
+    ['has all', [1, 1, 1], []],
+    ['does not tell', undefined, ['return 1', 'return 2', 'return 3']],
+  ])('loads only what the server lacks: it %s', async (_, exist, loaded) => {
+    expect(await load(exist, 1)).toEqual({ id: '7', loaded, ended: false, idle: true });
   });
 });
 

@@ -17,26 +17,37 @@ export interface RedisSession extends SessionName {
   alive: boolean;
 }
 
-/** Asks the server for the identity of a new connection, and loads the scripts. */
+/**
+ * Asks the server for the identity of a new connection, and loads the scripts that it lacks. All of them together are too
+ * large to be sent again on each connection: on a narrow way, the renewals behind them would come too late.
+ */
 export const nameSession = async (
   client: RedisLike,
   scripts: readonly Script[],
   deadlines: CommandDeadlines,
 ): Promise<SessionName> => {
-  const inFlight = deadlines.add(() => dropSocket(client));
-  const say = (command: string, ...args: string[]): Promise<string> =>
-    client.call(command, ...args).then(
-      (reply) => (typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : ''),
-      () => '',
-    );
-  // Without the right to SCRIPT LOAD, the connection sends each script in full the first time, by EVAL.
-  const loads = scripts.map(({ source }) => say('script', 'load', source));
-  const info = await say('client', 'info');
+  const startWaiting = () => deadlines.add(() => dropSocket(client));
+  let inFlight = startWaiting();
+  const say = (command: string, ...args: string[]): Promise<unknown> =>
+    client.call(command, ...args).catch(() => undefined);
+  const existing = scripts.length > 0 ? say('script', 'exists', ...scripts.map(({ sha }) => sha)) : [];
+  const info = textOf(await say('client', 'info'));
   // Servers before Redis 6.2 have only CLIENT ID.
-  const id = info || (await say('client', 'id'));
-  await Promise.all(loads);
+  const id = info || textOf(await say('client', 'id'));
+  const exist = await existing;
+  const lacking = Array.isArray(exist) ? scripts.filter((_, i) => exist[i] !== 1) : scripts;
+  // Without the right to SCRIPT LOAD, the connection sends each script in full the first time, by EVAL.
+  for (const loaded of lacking.map(({ source }) => say('script', 'load', source))) {
+    await loaded;
+    // A server that replies works, however long all of them take.
+    inFlight.done = true;
+    inFlight = startWaiting();
+  }
   inFlight.done = true;
   if (!info) return { id: id || undefined, address: undefined };
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S+)`).exec(info)?.[1];
   return { id: field('id'), address: field('addr') };
 };
+
+const textOf = (reply: unknown): string =>
+  typeof reply === 'string' || typeof reply === 'number' ? `${reply}` : '';
