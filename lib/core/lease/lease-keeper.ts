@@ -223,11 +223,12 @@ export class LeaseKeeper {
 
   private replied(hold: Hold, reply: ExtendReply, sentAt: number, requestedMs: number): void {
     if (hold.state !== 'held' || !this.holds.has(hold)) return;
-    if (reply.status === 'lost') return this.lose(hold, reply.intruder ? 'entered' : 'refused');
     const now = this.runtime.now();
+    if (reply.status === 'lost' && reply.intruder) return this.lose(hold, 'entered');
     // A late reply must not revive a hold that has expired for its holder.
     const over = hold.overBy(now);
     if (over) return this.lose(hold, over);
+    if (reply.status === 'lost') return this.lose(hold, 'refused');
     if (reply.status === 'held') {
       // No pause may come between the read of the clock and this line.
       hold.inStore.renew(reply.since ?? sentAt, requestedMs, reply.validForMs, now);

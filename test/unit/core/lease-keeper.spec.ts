@@ -268,6 +268,14 @@ describe('a renewal that fails', () => {
     await renewal().reply([held()]);
     expect([one.state, one.lossReason]).toEqual(['lost', 'expired']);
   });
+
+  it('and was refused in that moment says why it is lost: its time is over, unless another has entered', async () => {
+    const [ended, entered] = [kept(), kept()];
+    await runtime.pass(PERIOD_MS);
+    runtime.jump(2 * PERIOD_MS);
+    await renewal().reply([{ status: 'lost' }, { status: 'lost', intruder: true }]);
+    expect([ended.lossReason, entered.lossReason]).toEqual(['expired', 'entered']);
+  });
 });
 
 describe('loss', () => {
