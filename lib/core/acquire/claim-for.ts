@@ -1,11 +1,8 @@
 import type { CoreContext } from '../core-context.js';
 import type { Claim } from '../seam/claim.js';
 import { MAX_LEASES } from './hand-off-batch.js';
-import { deadlineOf, type TimedWait } from './wait.js';
+import { sendableUntil, type TimedWait } from './wait.js';
 import type { WantedHold } from './wanted-hold.js';
-
-/** An acquire may be sent for so long, in ms, also when its caller waits for less: a short moment is no overload. */
-const MIN_UNSENT_MS = 200;
 
 /** Returns a claim of a new owner. */
 export const claimFor = (core: CoreContext, wanted: WantedHold, wait: TimedWait): Claim => {
@@ -17,7 +14,7 @@ export const claimFor = (core: CoreContext, wanted: WantedHold, wait: TimedWait)
   const { fencing } = core.settings;
   const tokens = fenced && fencing !== false ? 1 : 0;
   const waits = call.waitMs > 0;
-  const until = waits ? Math.max(deadlineOf(wait), core.runtime.now() + MIN_UNSENT_MS) : undefined;
+  const until = waits ? sendableUntil(wait, core.runtime.now()) : undefined;
   const withdrawnBy = core.withdrawnBy(wait);
   if (kind === 'permit')
     return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits, until, withdrawnBy };

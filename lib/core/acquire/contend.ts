@@ -96,7 +96,7 @@ class Contention {
             reply = await this.request();
             this.replied(reply);
           } catch (failure) {
-            if (isContender) queue.requestOver(false);
+            if (isContender) queue.requestOver();
             reply = this.failed(failure);
           }
           if (reply.status === 'granted') {
@@ -127,7 +127,7 @@ class Contention {
       this.confirming = false;
       throw lostError(core.shown(wait.key), this.claim, reason, now - this.sentAt);
     }
-    if (this.isContender) queue.requestOver(true);
+    if (this.isContender) queue.refuseDue();
   }
 
   private giveUp(): void {

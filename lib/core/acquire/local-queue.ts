@@ -10,7 +10,7 @@ import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
-import { ArrivalOrder } from './arrival-order.js';
+import { LocalWaiters } from './local-waiters.js';
 import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
 
@@ -23,7 +23,7 @@ const nothing = (): void => undefined;
 export type Concurrent = Waiter;
 
 /** Shared empty set for queues without waiters; must not be mutated. */
-const NOBODY = new ArrivalOrder<Waiter>();
+const NOBODY = new LocalWaiters();
 
 /** Maximum number of concurrent contenders if the number of permits is unknown. */
 const MAX_CONCURRENT = 64;
@@ -120,7 +120,6 @@ export class LocalQueue implements HoldEndListener {
     return this.add({
       wait,
       number: this.outage.arrive(),
-      due: false,
       requesting: true,
       watchdogMs: undefined,
       admit: nothing,
@@ -156,7 +155,7 @@ export class LocalQueue implements HoldEndListener {
           this.concurrents--;
           waiter = Object.assign(own, settles);
           if (!this.hasContender) this.leave();
-        } else waiter = this.add({ wait, number: this.outage.arrive(), due: false, watchdogMs, ...settles });
+        } else waiter = this.add({ wait, number: this.outage.arrive(), watchdogMs, ...settles });
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
         const { slowWaits } = this.host;
@@ -175,7 +174,8 @@ export class LocalQueue implements HoldEndListener {
         // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
         // contender that yields to other processes.
         const requests = (this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
-        if (requests || (!this.host.singleHolder && this.yieldingUntil !== undefined)) waiter.due = true;
+        if (requests || (!this.host.singleHolder && this.yieldingUntil !== undefined))
+          this.waiters.setDue(waiter);
         else this.refuseTaken(waiter);
       },
       onAbort: ({ reject }) =>
@@ -206,25 +206,24 @@ export class LocalQueue implements HoldEndListener {
   }
 
   /**
-   * The store has answered the contender's question. Where it has granted one of several holds, waiters whose time is over
-   * are not told yet: there may be one for the next of them.
+   * The store has answered the contender's question. Where it has granted one of several holds, there may be another for the
+   * next waiter, also when that waits for hardly any time.
    */
   replied(refused: boolean): void {
     this.refused = refused;
     this.outage.replied();
-    this.requestOver(refused || this.host.singleHolder);
-  }
-
-  /** The request is over. With `notify`, waiters whose time is over are told that the lock is taken. */
-  requestOver(notify: boolean): void {
     this.unreplied = undefined;
-    if (notify) this.refuseDue();
+    this.refuseDue(refused || this.host.singleHolder ? undefined : this.host.runtime.now());
   }
 
-  /** Tells all waiters whose time is over that the lock is taken. */
-  refuseDue(): void {
-    if (this.waiters.size === 0) return;
-    for (const waiter of this.waiters.all) if (waiter.due) this.refuseTaken(waiter);
+  /** The request has failed. */
+  requestOver(): void {
+    this.unreplied = undefined;
+  }
+
+  /** Tells waiters whose time is over that the lock is taken; see `LocalWaiters.allDue`. */
+  refuseDue(now?: number): void {
+    for (const waiter of this.waiters.allDue(now)) this.refuseTaken(waiter);
   }
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
@@ -234,15 +233,18 @@ export class LocalQueue implements HoldEndListener {
     if (claimOnly) return cause instanceof StoreFailure ? this.failed(cause, doing, 'due') : undefined;
     // An overload leaves the callers behind the contender their own time.
     const isForAll = scope === 'all' && !overloaded;
-    for (const { requesting, due, reject, wait } of this.waiters.all)
-      if (!requesting && (isForAll || due)) reject(this.storeError(wait, failure, doing));
+    this.reject((waiter) => isForAll || this.waiters.isDue(waiter), failure, doing);
   }
 
   /** The store failed for a passing reason: the contender and those who wait already go on waiting. */
   failing(failure: StoreFailure, sentAt: number): void {
     this.outage.failed(failure, sentAt);
-    for (const { requesting, due, number, reject, wait } of this.waiters.all)
-      if (!requesting && (due || !this.outage.hasWaited(number))) reject(this.storeError(wait, failure));
+    this.reject((waiter) => this.waiters.isDue(waiter) || !this.outage.hasWaited(waiter.number), failure);
+  }
+
+  private reject(hears: (waiter: Waiter) => boolean, failure: unknown, doing?: string): void {
+    for (const waiter of this.waiters.all)
+      if (!waiter.requesting && hears(waiter)) waiter.reject(this.storeError(waiter.wait, failure, doing));
   }
 
   /** The queue entry could not be refreshed. The contender looks for itself: at once, or when all try again. */
@@ -396,7 +398,7 @@ export class LocalQueue implements HoldEndListener {
   }
 
   private add(waiter: Waiter): Waiter {
-    if (this.waiters === NOBODY) this.waiters = new ArrivalOrder();
+    if (this.waiters === NOBODY) this.waiters = new LocalWaiters();
     this.waiters.add(waiter);
     return waiter;
   }
@@ -413,11 +415,8 @@ export class LocalQueue implements HoldEndListener {
   /** Approximate number of callers before a waiter: of this process, without the holder, and of the wait queue. */
   private aheadOf(waiter: Waiter): number | undefined {
     if (waiter.wait.waitMs === 0) return undefined;
-    return (
-      this.waiters.aheadOf(waiter) +
-      (this.hasContender && !this.held ? 1 : 0) +
-      (this.ownEntry?.position ?? 0)
-    );
+    const contender = this.hasContender && !this.held ? 1 : 0;
+    return this.waiters.aheadOf(waiter) + contender + (this.ownEntry?.position ?? 0);
   }
 
   /** The key may be free. If this process holds it, it may have been forced open. */

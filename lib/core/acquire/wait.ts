@@ -21,3 +21,10 @@ export interface Wait extends TimedWait, HoldCaller {
 
 export const deadlineOf = (wait: Pick<TimedWait, 'startedAt' | 'waitMs'>): number =>
   wait.startedAt + wait.waitMs;
+
+/** An acquire may be sent for so long, in ms, also when its caller waits for less: a short moment is no overload. */
+const MIN_UNSENT_MS = 200;
+
+/** Until when a request that is to be sent from `from` on may be sent. */
+export const sendableUntil = (wait: Pick<TimedWait, 'startedAt' | 'waitMs'>, from: number): number =>
+  Math.max(deadlineOf(wait), from + MIN_UNSENT_MS);

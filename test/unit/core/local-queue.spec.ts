@@ -111,11 +111,11 @@ describe('turns', () => {
 
 describe('while a request of the head is unanswered', () => {
   const reply = async (): Promise<void> => {
-    queue.requestOver(true);
+    queue.replied(true);
     await settled();
   };
   const fail = async (): Promise<void> => {
-    queue.requestOver(false);
+    queue.requestOver();
     queue.failed(unknown(), 'acquiring');
     await settled();
   };
@@ -189,7 +189,7 @@ describe('a crowd whose wait ends at once', () => {
     const over = { startedAt: runtime.now() - 1 };
     const all = Array.from({ length: crowd }, () => wait(1, over));
     await settled();
-    expect(visitsDuring(() => queue.requestOver(true)) / crowd).toBeLessThan(5);
+    expect(visitsDuring(() => queue.replied(true)) / crowd).toBeLessThan(5);
     while (all.some(({ state }) => state === 'pending')) await settled();
     for (const { error } of all) expect(error).toMatchObject({ code: 'LOCK_TAKEN', waitersAhead: 1 });
   });
@@ -203,7 +203,7 @@ describe('a crowd whose wait ends at once', () => {
       if (what === 'a reply') queue.requestSent(() => undefined);
       const all = Array.from({ length: 600 }, () => wait(1));
       await runtime.pass(1);
-      if (what === 'a reply') queue.requestOver(true);
+      if (what === 'a reply') queue.replied(true);
       const rejected: number[] = [];
       for (let next: (() => void) | undefined = () => undefined; next; next = portions.shift()) {
         next();

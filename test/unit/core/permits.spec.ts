@@ -56,6 +56,25 @@ describe('permits', () => {
     }
   });
 
+  it('are waited for no longer than waitMs, also while each request is granted', async () => {
+    const { store, runtime, take } = permits(1);
+    const [first, second, third] = [1_000, 1_000, 2_000].map((waitMs) => take('k', { waitMs }));
+    const tries = take('k', { waitMs: 0 });
+    await runtime.pass(199);
+    await store.next('acquire').reply(GRANT);
+    expect([first!.state, tries.state]).toEqual(['fulfilled', 'pending']);
+    await runtime.pass(801);
+    // Its own request.
+    await store.next('acquire').reply(GRANT);
+    expect([second!.state, third!.state, tries.error]).toMatchObject([
+      'fulfilled',
+      'pending',
+      { code: 'LOCK_TAKEN' },
+    ]);
+    await store.next('acquire').reply(GRANT);
+    expect(third!.state).toBe('fulfilled');
+  });
+
   it('are had in order also when one that asks beside the head is refused after the head was granted', async () => {
     const { store, take, manager } = permits(2);
     const [first, second, third] = [take(), take(), take()];

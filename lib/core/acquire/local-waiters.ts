@@ -1,0 +1,30 @@
+import { ArrivalOrder } from './arrival-order.js';
+import { sendableUntil } from './wait.js';
+import type { Waiter } from './waiter.js';
+
+/** Callers in a local queue, in the order of their arrival. */
+export class LocalWaiters extends ArrivalOrder<Waiter> {
+  private due: Set<Waiter> | undefined;
+
+  /**
+   * Keeps a waiter whose time ends while a request is in progress. The outcome of that decides its error: a failed store
+   * must not be reported as a taken lock.
+   */
+  setDue(waiter: Waiter): void {
+    (this.due ??= new Set()).add(waiter);
+  }
+
+  isDue(waiter: Waiter): boolean {
+    return this.due?.has(waiter) === true;
+  }
+
+  /** Waiters whose time is over; with `now`, only those that have no request of their own to come. */
+  allDue(now = Infinity): readonly Waiter[] {
+    return this.due ? [...this.due].filter(({ wait }) => sendableUntil(wait, wait.startedAt) <= now) : [];
+  }
+
+  override delete(waiter: Waiter): void {
+    super.delete(waiter);
+    this.due?.delete(waiter);
+  }
+}
