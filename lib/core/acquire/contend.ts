@@ -195,8 +195,7 @@ class Contention {
       entry.isCertain(outcome, wanted.watchdogMs, queue.forcedAt, now);
     // The deadline has passed: report "taken". The next caller of this process goes on from here.
     if (!isCertain && now >= deadlineOf(wait)) throw this.takenError();
-    core.entries.remove(entry);
-    queue.ownEntry = undefined;
+    this.entryIsOver();
     if (outcome.status === 'gone') return 'gone';
     this.leases = MAX_LEASES;
     // Not forced open since: the entry got the reply "queued" after that.
@@ -253,7 +252,8 @@ class Contention {
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
     const hasWaited = this.isContender && queue.outage.contenderHasWaited;
-    if (!isLate && getsAnotherTry(failure, queue.outage, { hasWaited, waitedMs: this.waitedMs() })) {
+    const caller = { hasWaited, hasEntry: this.entry !== undefined, waitedMs: this.waitedMs() };
+    if (!isLate && getsAnotherTry(failure, queue.outage, caller)) {
       // A waiter whose time is over already does not wait for the outcome of another try.
       if (this.isContender) queue.failed(failure, 'acquiring', 'due');
       return { status: 'not-now' };

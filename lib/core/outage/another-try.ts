@@ -8,6 +8,8 @@ export const ANOTHER_TRY_MS = 50;
 interface Caller {
   /** Whether it has waited since before the store failed; see `KeyOutage.hasWaited`. */
   readonly hasWaited: boolean;
+  /** Whether it has a queue entry. A request about that has the store's time, not its caller's, and gets another try. */
+  readonly hasEntry?: boolean;
   readonly waitedMs: number;
 }
 
@@ -18,9 +20,10 @@ interface Caller {
 export const getsAnotherTry = (
   failure: StoreFailure,
   outage: KeyOutage,
-  { hasWaited, waitedMs }: Caller,
+  { hasWaited, hasEntry, waitedMs }: Caller,
 ): boolean =>
-  failure.outcome !== 'unknown' &&
-  failure.transient &&
-  !outage.isOn &&
-  (hasWaited || failure.keyOnly || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS);
+  (failure.overloaded && hasEntry === true) ||
+  (failure.outcome !== 'unknown' &&
+    failure.transient &&
+    !outage.isOn &&
+    (hasWaited || failure.keyOnly || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS));

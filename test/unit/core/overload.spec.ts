@@ -4,9 +4,11 @@ import {
   LockNotAcquiredError,
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
+import { ANOTHER_TRY_MS } from '../../../lib/core/outage/another-try.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
-import { granted, taken } from '../../support/core/scripted-store.js';
+import { granted, QueueStore, taken } from '../../support/core/scripted-store.js';
+import { newEntry, queued } from '../../support/core/queue-entries.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
@@ -64,6 +66,21 @@ describe('a process that asks for more than its store serves', () => {
     await core.runtime.pass(1_000);
     await core.store.next('acquire').fail(overload());
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
+  });
+
+  it('lets a caller with a queue entry wait for all of its time, although its entry could not be refreshed', async () => {
+    core = coreUnderTest({}, new QueueStore());
+    const caller = acquire();
+    await core.store.next('acquire').reply(queued(newEntry().entry));
+    await core.runtime.pass(1_000);
+    // The keeper of the entries fails, and then the caller itself.
+    await core.store.next('keep').fail(overload());
+    await core.store.next('keep').fail(overload());
+    expect(caller.state).toBe('pending');
+    await core.runtime.pass(ANOTHER_TRY_MS + 1);
+    await core.store.next('keep').reply([{ status: 'held' }]);
+    await core.store.next('acquire').reply(granted());
+    expect(caller.state).toBe('fulfilled');
   });
 
   it('counts a lease from when its request was sent', async () => {
