@@ -48,6 +48,10 @@ export interface UnsentHost<Q> {
   forgotten?(request: Q): void;
 }
 
+/** The failure of a request that its caller has withdrawn. `cause`: why it was unsent until then. */
+export const withdrawn = (cause: StoreFailure): StoreFailure =>
+  new StoreFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause });
+
 /** Requests of one connection that are not sent yet: in their order, for the time of their callers, and withdrawn with them. */
 export class UnsentRequests<Q extends Unsent> {
   private readonly queue = new RequestQueue<Q>();
@@ -172,10 +176,7 @@ export class UnsentRequests<Q extends Unsent> {
   /** Why it was unsent is the cause: callers behind it whose time is over hear that. */
   private withdrawOne(request: Q): void {
     const cause = this.whyUnsent(request);
-    this.giveUp(
-      request,
-      new StoreFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause }),
-    );
+    this.giveUp(request, withdrawn(cause));
   }
 
   private giveUp(request: Q, failure: StoreFailure): void {

@@ -73,12 +73,13 @@ export class NodeLocks {
       try {
         // Otherwise, of many claims of new keys, none would come to its end.
         const mayWait = tries === 1;
-        const children = await session.with({ within, until, mayWait }, async (current) => {
+        const terms = { until, mayWait, withdrawnBy: place.withdrawnBy };
+        const children = await session.with({ ...terms, within }, async (current) => {
           places.ask(place, current);
-          const terms = { within: current, until, mayWait, withdrawnBy: place.withdrawnBy };
+          const inSession = { ...terms, within: current };
           // The server executes both in this order, so the list has the new node.
-          const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), terms);
-          const listing = session.request(getChildren(path), terms);
+          const creating = session.request(create(`${path}/${name}`, EPHEMERAL_SEQUENTIAL, acls), inSession);
+          const listing = session.request(getChildren(path), inSession);
           // Awaited later: both replies come in order.
           listing.catch(() => undefined);
           const created = await creating;

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { onAbort } from '../../core/abort-listeners.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
+import { withdrawn } from '../load/unsent-requests.js';
 import { Life } from './life.js';
 import { sync, type ZkRequest } from './requests.js';
 import { noConnection, ZkConnection, type ZkEvent } from './zk-connection.js';
@@ -100,10 +101,10 @@ export class ZkSession {
    * @throws {ZkFailure}
    */
   request<T>(request: ZkRequest<T>, terms: RequestTerms = {}): Promise<T> {
-    const { within, mayWait, withdrawnBy } = terms;
+    const { mayWait, withdrawnBy } = terms;
     const until = this.sendBy(terms);
     const { commandTimeoutMs: replyMs } = this.settings;
-    return this.connected({ within, until }, (connection) =>
+    return this.connected({ ...terms, until }, (connection) =>
       connection.send(request, { until, mayWait, withdrawnBy, replyMs }, () =>
         this.request(request, { ...terms, until }),
       ),
@@ -116,8 +117,7 @@ export class ZkSession {
 
   /** Calls `use` with the session, once there is a connection. Its requests are sent at once. */
   with<T>(terms: RequestTerms, use: (session: Session) => Promise<T>): Promise<T> {
-    const { within } = terms;
-    return this.connected({ within, until: this.sendBy(terms) }, () => use(this.life!));
+    return this.connected({ ...terms, until: this.sendBy(terms) }, () => use(this.life!));
   }
 
   /** Returns when a request that begins now is sent at the latest: `until`, unless that is over. */
@@ -148,11 +148,15 @@ export class ZkSession {
   }
 
   private connected<T>(
-    { within, until }: RequestTerms & { readonly until: number },
+    { within, until, withdrawnBy = [] }: RequestTerms & { readonly until: number },
     useIt: (connection: ZkConnection) => Promise<T>,
   ): Promise<T> {
-    const use = (opened: ZkConnection): Promise<T> =>
-      within && within !== this.life ? Promise.reject(sessionOver()) : useIt(opened);
+    const use = (opened: ZkConnection): Promise<T> => {
+      if (within && within !== this.life) return Promise.reject(sessionOver());
+      // Its caller may have gone while it waited for the connection.
+      const isWithdrawn = withdrawnBy.some(({ aborted }) => aborted);
+      return isWithdrawn ? Promise.reject(withdrawn(noConnection(this.lastCause))) : useIt(opened);
+    };
     const { connection, closing } = this;
     const { runtime } = this.settings;
     if (closing.signal.aborted) return Promise.reject(closed());

@@ -131,6 +131,20 @@ describe('a burst of more requests than the server serves within their time', ()
     expect(burst.every(({ outcome }) => outcome === 'replied')).toBe(true);
   });
 
+  it('is not sent on a new connection for callers that have gone meanwhile', async () => {
+    const test = setUp();
+    const leaving = new AbortController();
+    const left = sent(test, true, { withdrawnBy: [leaving.signal] });
+    const patient = sent(test);
+    leaving.abort();
+    await test.runtime.pass(10);
+    expect([left.outcome, patient.outcome, test.servers[0]!.xids.length]).toEqual([
+      'not-executed',
+      'replied',
+      1,
+    ]);
+  });
+
   it('goes on with the next connection, behind what was under way', async () => {
     const test = setUp();
     sent(test);
