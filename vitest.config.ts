@@ -21,6 +21,9 @@ const MISTAKES = [
 /** A process that asks for much more than its store serves, for minutes: `npm run test:overload`, once a night. */
 const OVERLOAD = ['test/simulation/overload/on-servers/*.spec.ts'];
 
+/** Whole sales of the sample app on the stores that the gate leaves out: `npm run test:sale`, once a night. */
+const SALE = ['test/e2e/nightly/*.spec.ts'];
+
 export default defineConfig({
   plugins: [fromOtherPackages()],
   resolve: {
@@ -57,6 +60,7 @@ export default defineConfig({
             ...LABORATORY,
             ...MISTAKES,
             ...OVERLOAD,
+            ...SALE,
             'test/{interop,package}/**',
             'node_modules/**',
           ],
@@ -88,6 +92,14 @@ export default defineConfig({
           include: [...OVERLOAD, 'test/simulation/overload/*.spec.ts'],
           env: { OVERLOAD_CALLERS: '10000' },
           maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'nightly-sale',
+          include: SALE,
           sequence: { groupOrder: 1 },
         },
       },

@@ -36,6 +36,7 @@ const STEPS = {
     { name: 'interop', script: 'test:interop', args: ['--'], read: counts },
     { name: 'mistakes', script: 'test:mistakes', args: vitest(), read: readTestReport },
     { name: 'overload', script: 'test:overload', args: vitest(), read: readTestReport },
+    { name: 'sale', script: 'test:sale', args: vitest(), read: readTestReport },
     { name: 'simulation', script: 'test:simulation', args: ['--', '--minutes=5'] },
     { name: 'models', script: 'test:model', args: ['--'], read: counts },
     { name: 'settings', script: 'test:settings', args: ['--'] },

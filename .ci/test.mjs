@@ -2,7 +2,7 @@
 // `npm test`: sets up the machine and the checkout, then runs Vitest with the given arguments. If the machine lacks
 // something that cannot be installed here, one line says so, the tests that do not need it run, and the exit code is 1.
 // Without a file or a project, it runs all projects except `nightly-*`, which take too long for each
-// change: `npm run test:mistakes`, `npm run test:overload`. Plain Node: it runs before anything is installed.
+// change: `npm run test:mistakes`, `npm run test:overload`, `npm run test:sale`. Plain Node: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { buildIfChanged } from './build.mjs';

@@ -99,7 +99,9 @@ describe('npm start -- --serve, with a given Redis and a given PostgreSQL', () =
 describe('the command line', () => {
   it('ends with 130 and tidies up when Ctrl-C comes in the middle of a sale', async () => {
     await using redis = await RedisServer.start();
-    const cli = new FlashSaleCli(['--strategies', 'manual'], { REDIS_URL: redis.url });
+    const cli = new FlashSaleCli(['--strategies', 'manual', '--buyers', '300'], {
+      REDIS_URL: redis.url,
+    });
     await until(() => cli.stdout.includes('25 %') || !cli.running, { timeoutMs: START_TIMEOUT_MS });
     cli.interrupt();
     expect(await cli.exitCode(), cli.stderr).toBe(130);

@@ -189,7 +189,7 @@ describe('without any server to be found', () => {
     'runs the locked sale, faults and all, on an embedded Valkey and an embedded PostgreSQL',
     async () => {
       using bare = bareBonesPath();
-      const { code, stderr, result } = await run(['--strategies', 'locked,manual'], { PATH: bare.path });
+      const { code, stderr, result } = await run(['--strategies', 'locked'], { PATH: bare.path });
       expect(result.locks).toContain('embedded Valkey');
       expect(result.database).toContain('embedded');
       expect(result.reports.flatMap(({ complaints }) => complaints)).toEqual([]);
