@@ -8,14 +8,14 @@
 //   node test/model/run.mjs --only 'one stops'   runs and mistakes whose names have that in them
 //   node test/model/run.mjs --trace 'keeping'    the same, and prints the shortest history that breaks the promise
 //
-import { spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { APT_DOES, installWithApt, mayInstall } from '../../.ci/apt.mjs';
 import { exclusively } from '../../.ci/exclusive.mjs';
-import { capture, onPath } from '../../.ci/process.mjs';
+import { onPath } from '../../.ci/process.mjs';
 import * as quorum from './quorum.runs.mjs';
 import * as grants from './grants.runs.mjs';
 
@@ -38,6 +38,13 @@ const OPTIONS = {
   trace: { type: 'string' },
   memory: { type: 'string', default: '4096' },
 };
+
+/** Runs a program in a folder, and resolves with its output and its error. */
+const execute = (folder, program, args, timeout = 0) =>
+  new Promise((resolve) => {
+    const options = { cwd: folder, encoding: 'utf8', timeout, maxBuffer: 64 * 1024 * 1024 };
+    execFile(program, args, options, (error, stdout, stderr) => resolve({ error, stdout, stderr }));
+  });
 
 const say = (line) => console.log(`model: ${line}`);
 
@@ -64,26 +71,26 @@ const flagsOf = (defines) => Object.entries(defines).map(([name, value]) => `-D$
 const pathOf = ({ model }) => join(import.meta.dirname, model);
 
 /** Makes the checker of a model. `live`: the process that has to have its turn in the end; else assertions are checked. */
-const compile = (folder, part, { memory, shortest = false, optimized = true }) => {
+const compile = async (folder, part, { memory, shortest = false, optimized = true }) => {
   const { defines, live } = part;
-  const cwd = folder;
   const watched = live === undefined ? {} : { WATCHED: live };
-  capture('spin', ['-a', ...flagsOf({ ...defines, ...watched }), pathOf(part)], { cwd });
   const kind = live === undefined ? ['-DSAFETY', '-DNOCLAIM'] : ['-DNOFAIR'];
   const reach = shortest ? ['-DREACH'] : [];
   const level = optimized ? '-O2' : '-O0';
-  capture('gcc', [level, '-w', `-DMEMLIM=${memory}`, ...kind, ...reach, '-o', 'pan', 'pan.c'], { cwd });
+  for (const [program, ...args] of [
+    ['spin', '-a', ...flagsOf({ ...defines, ...watched }), pathOf(part)],
+    ['gcc', level, '-w', `-DMEMLIM=${memory}`, ...kind, ...reach, '-o', 'pan', 'pan.c'],
+  ]) {
+    const { error, stdout, stderr } = await execute(folder, program, args);
+    if (error) throw new Error(`${program} failed for ${part.name}: ${stdout}${stderr}`, { cause: error });
+  }
 };
 
-const search = (folder, { live }, depth, limitMs) => {
+const search = async (folder, { live }, depth, limitMs) => {
   const kind = live === undefined ? [] : ['-a'];
   const before = Date.now();
-  const { stdout, error } = spawnSync(join(folder, 'pan'), [...kind, '-n', `-m${depth}`, '-w24'], {
-    cwd: folder,
-    encoding: 'utf8',
-    timeout: limitMs,
-    maxBuffer: 64 * 1024 * 1024,
-  });
+  const args = [...kind, '-n', `-m${depth}`, '-w24'];
+  const { stdout, error } = await execute(folder, join(folder, 'pan'), args, limitMs);
   const states = Number(/(\d+) states, stored/.exec(stdout)?.[1] ?? NaN);
   const seconds = `${((Date.now() - before) / 1000).toFixed(1)} s`;
   const found = /^pan:\d+: (.*) \(at depth/m.exec(stdout)?.[1];
@@ -97,10 +104,10 @@ const search = (folder, { live }, depth, limitMs) => {
   };
 };
 
-const inFolder = (work) => {
+const inFolder = async (work) => {
   const folder = mkdtempSync(join(tmpdir(), 'nest-redis-lock-model-'));
   try {
-    return work(folder);
+    return await work(folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -110,27 +117,28 @@ const broken = (found, { promises }) =>
   Object.entries(promises).find(([, said]) => said.test(found))?.[0] ?? found;
 
 /** Whether all of it holds. */
-const check = (run, settings) => {
+const check = async (run, settings) => {
   const { name, watched = [] } = run;
-  const parts = [undefined, ...watched].map((live) => ({ ...run, live }));
-  return parts.every((part) => {
-    const what = part.live === undefined ? name : `${name}: process ${part.live} has its turn`;
-    const { found, states, seconds, unfinished } = inFolder((folder) => {
-      compile(folder, part, settings);
+  for (const live of [undefined, ...watched]) {
+    const part = { ...run, live };
+    const what = live === undefined ? name : `${name}: process ${live} has its turn`;
+    const { found, states, seconds, unfinished } = await inFolder(async (folder) => {
+      await compile(folder, part, settings);
       return search(folder, part, 3_000_000, settings.limitMs);
     });
     if (found) say(`FAILED  ${what}: broken: ${broken(found, run)} (${seconds})`);
     else if (unfinished) say(`FAILED  ${what}: ${unfinished} (${seconds})`);
     else say(`ok      ${what}: ${states.toLocaleString('en')} states, ${seconds}`);
-    return !found && !unfinished;
-  });
+    if (found || unfinished) return false;
+  }
+  return true;
 };
 
 /** Whether the mistake breaks its promise. That is found sooner than gcc would be done with optimizing. */
-const catches = (mistake, settings) => {
+const catches = async (mistake, settings) => {
   const { name, breaks } = mistake;
-  const { found, seconds } = inFolder((folder) => {
-    compile(folder, mistake, { ...settings, optimized: false });
+  const { found, seconds } = await inFolder(async (folder) => {
+    await compile(folder, mistake, { ...settings, optimized: false });
     return search(folder, mistake, 3_000_000, settings.limitMs);
   });
   const promise = found && broken(found, mistake);
@@ -141,17 +149,16 @@ const catches = (mistake, settings) => {
 };
 
 const printTrace = (mistake, settings) =>
-  inFolder((folder) => {
-    compile(folder, mistake, { ...settings, shortest: true });
+  inFolder(async (folder) => {
+    await compile(folder, mistake, { ...settings, shortest: true });
     for (const depth of DEPTHS_OF_TRACES) {
-      if (!search(folder, mistake, depth, settings.limitMs).found) continue;
+      const { found } = await search(folder, mistake, depth, settings.limitMs);
+      if (!found) continue;
       const { defines, live } = mistake;
       const flags = flagsOf({ ...defines, ...(live !== undefined && { WATCHED: live }) });
-      const replay = spawnSync(
-        'spin',
-        ['-t', '-B', '-T', '-k', join(folder, `${mistake.model}.trail`), ...flags, pathOf(mistake)],
-        { cwd: folder, encoding: 'utf8' },
-      );
+      const trail = join(folder, `${mistake.model}.trail`);
+      const args = ['-t', '-B', '-T', '-k', trail, ...flags, pathOf(mistake)];
+      const replay = await execute(folder, 'spin', args);
       for (const line of replay.stdout.split('\n')) {
         if (/^(ltl|Never claim|#processes|\d+ processes|\s*\d+:\s+proc|spin: |\s*$)/.test(line)) continue;
         if (/^\s*(queue|placeOwner|[a-zA-Z]+(\[\d+\])?) ?[=(]/.test(line)) continue;
@@ -191,12 +198,21 @@ const main = async () => {
   );
   const mistakes = MODELS.flatMap(({ mistakes }) => mistakes).filter(isWanted);
   if (runs.length + mistakes.length === 0) throw new Error(`nothing has "${wanted}" in its name`);
+  const jobs = [
+    ...runs.map((run) => () => check(run, settings)),
+    ...mistakes.map((mistake) => async () => {
+      if (!(await catches(mistake, settings))) return false;
+      if (values.trace !== undefined) await printTrace(mistake, settings);
+      return true;
+    }),
+  ];
   let failed = 0;
-  for (const run of runs) if (!check(run, settings)) failed++;
-  for (const mistake of mistakes) {
-    if (!catches(mistake, settings)) failed++;
-    else if (values.trace !== undefined) printTrace(mistake, settings);
-  }
+  const work = async () => {
+    for (let job; (job = jobs.shift());) if (!(await job())) failed++;
+  };
+  // A large run may need all of the memory, and the lines of a trace belong together.
+  const workers = values.large || values.trace !== undefined ? 1 : Math.min(availableParallelism(), 4);
+  await Promise.all(Array.from({ length: workers }, work));
   const passed = runs.length + mistakes.length - failed;
   say(`${passed} passed, ${failed} failed`);
   report({ passed, failed });
