@@ -7,7 +7,10 @@ export type Urgency = (typeof URGENCIES)[number];
 /** A request that waits, as the queue sees it. */
 export interface Queued {
   readonly urgency: Urgency;
-  /** Requests with a line in common keep the order of their requests, whatever their urgency. */
+  /**
+   * Requests with a line in common keep the order of their requests, whatever their urgency. Only a renewal passes all but
+   * other renewals: what waits before it is of other owners, and may wait long.
+   */
   readonly lines: readonly string[];
   /** Owner of an acquire. */
   readonly owner?: string | undefined;
@@ -23,11 +26,32 @@ export interface Queued {
 
 const urgentFrom = (one: Queued): number => one.urgentFrom ?? Infinity;
 
+const isRenewal = (one: Queued): boolean => one.urgency === 'renewal';
+
+/** Appends a request to a line, and returns the length of that. */
+const append = <Q>(lines: Map<string, Q[]>, name: string, one: Q): number => {
+  const line = lines.get(name);
+  if (line) return line.push(one);
+  lines.set(name, [one]);
+  return 1;
+};
+
+/** Removes a request from a line. Returns the one that is the first now instead of it. */
+const remove = <Q>(lines: Map<string, Q[]>, name: string, one: Q): Q | undefined => {
+  const line = lines.get(name)!;
+  const at = line.indexOf(one);
+  line.splice(at, 1);
+  if (line.length === 0) lines.delete(name);
+  return at === 0 ? line[0] : undefined;
+};
+
 /** Requests that wait. Decides which is sent next. */
 export class RequestQueue<Q extends Queued> {
   /** Requests that were not deleted yet. */
   readonly all = new Set<Q>();
   private readonly lines = new Map<string, Q[]>();
+  /** The renewals among them. */
+  private readonly renewals = new Map<string, Q[]>();
   /** Requests that may be sent, by rank. */
   private readonly ready = URGENCIES.map(() => new Set<Q>());
   private hasRenewed = false;
@@ -36,15 +60,11 @@ export class RequestQueue<Q extends Queued> {
     this.all.add(one);
     one.rank = URGENCIES.indexOf(one.urgency);
     for (const name of one.lines) {
-      const line = this.lines.get(name);
-      if (!line) this.lines.set(name, [one]);
-      else {
-        line.push(one);
-        one.blockers += 1;
-      }
+      const length = append(this.lines, name, one);
+      if ((isRenewal(one) ? append(this.renewals, name, one) : length) > 1) one.blockers += 1;
     }
-    if (one.blockers > 0) this.raiseBefore(one, one.rank);
-    else this.ready[one.rank]!.add(one);
+    if (one.blockers === 0) this.ready[one.rank]!.add(one);
+    else if (!isRenewal(one)) this.raiseBefore(one, one.rank);
   }
 
   /** Returns the request to send, and keeps it at the head of its lines until {@link delete} or {@link hold}. */
@@ -73,11 +93,10 @@ export class RequestQueue<Q extends Queued> {
     if (!this.all.delete(one)) return;
     this.ready[one.rank]!.delete(one);
     for (const name of one.lines) {
-      const line = this.lines.get(name)!;
-      const at = line.indexOf(one);
-      line.splice(at, 1);
-      if (line.length === 0) this.lines.delete(name);
-      else if (at === 0) this.unblock(line[0]!);
+      const first = remove(this.lines, name, one);
+      if (first && !isRenewal(first)) this.unblock(first);
+      const renewal = isRenewal(one) ? remove(this.renewals, name, one) : undefined;
+      if (renewal) this.unblock(renewal);
     }
   }
 

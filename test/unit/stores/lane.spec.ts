@@ -136,11 +136,34 @@ describe('a lane', () => {
     const lane = await busyLane();
     run(lane, 'acquire a');
     run(lane, 'acquire k', { lines: ['k'] });
-    run(lane, 'renew j and k', { urgency: 'renewal', lines: ['j', 'k'], urgentFrom: 0 });
-    run(lane, 'release j', { urgency: 'release', lines: ['j'] });
+    run(lane, 'woken', { urgency: 'woken', lines: ['w'] });
+    run(lane, 'release k', { urgency: 'release', lines: ['k'] });
     run(lane, 'release b', { urgency: 'release', lines: ['b'] });
     await replyToAll();
-    expect(sent.slice(1)).toEqual(['acquire k', 'renew j and k', 'release b', 'release j', 'acquire a']);
+    expect(sent.slice(1)).toEqual(['acquire k', 'release b', 'release k', 'woken', 'acquire a']);
+  });
+
+  it('a renewal passes what waits before it, but no other renewal, and is not passed by a release', async () => {
+    const lane = await busyLane();
+    run(lane, 'acquire k', { lines: ['k'] });
+    run(lane, 'release k', { urgency: 'release', lines: ['k'] });
+    run(lane, 'renew j and k', { urgency: 'renewal', lines: ['j', 'k'], urgentFrom: 1 });
+    run(lane, 'shorten j', { urgency: 'renewal', lines: ['j'], urgentFrom: 0 });
+    run(lane, 'release j', { urgency: 'release', lines: ['j'] });
+    await replyToAll();
+    const inOrder = ['renew j and k', 'shorten j', 'acquire k', 'release j', 'release k'];
+    expect(sent.slice(1)).toEqual(inOrder);
+  });
+
+  it('a renewal does not wait for a statement of its key that was put aside', async () => {
+    const lane = newLane();
+    run(lane, 'locked', { lines: ['k'], until: Infinity });
+    await settled();
+    await session().reply(locked());
+    run(lane, 'release of another', { urgency: 'release', lines: ['k'] });
+    const renewal = run(lane, 'renew j and k', { urgency: 'renewal', lines: ['j', 'k'] });
+    await session().reply();
+    expect([sent, renewal.state]).toEqual([['locked', 'renew j and k'], 'fulfilled']);
   });
 
   it('withdraws an unsent acquire, and leaves a sent one alone', async () => {

@@ -38,7 +38,8 @@ const ACQUIRE_TO_WRITE = new Script(WRITE_ACQUIRE, [{ word: 'FENCE', keyOnly: tr
 const KEEP = new Script(READ_WRITE_KEEP, [], 'renewal');
 const RELEASE = new Script(READ_WRITE_RELEASE, [], 'release');
 const EXTEND = new Script(READ_WRITE_EXTEND, [], 'renewal');
-const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE, [], 'release');
+// In the order of renewals: an earlier one is of the write lock, a later one of the read lock.
+const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE, [], 'renewal');
 export const READ_WRITE_FORCING: BatchPart = {
   letter: 'w',
   script: new Script(READ_WRITE_FORCE_UNLOCK, [], 'woken'),
