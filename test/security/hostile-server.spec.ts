@@ -191,6 +191,23 @@ describe.each(['ping', 'client', 'script'])('a greeting (%s)', (name) => {
     }));
 });
 
+describe('a server that has stopped to reply', () => {
+  it.each([
+    ['ping', (opened: OpenLocks) => opened.locks.ping()],
+    ['scan', (opened: OpenLocks) => opened.locks.list()],
+  ] as const)('is not sent each of 1,000 requests at once (%s)', async (name, ask) => {
+    await using fake = await FakeRedis.start();
+    await using opened = open(fake);
+    await opened.locks.ping();
+    fake.reply(name, '');
+    const before = fake.requestCount(name);
+    const ends = await Promise.allSettled(Array.from({ length: 1_000 }, () => ask(opened)));
+    expect(new Set(ends.map(({ status }) => status))).toEqual(new Set(['rejected']));
+    // As many as the window of a new connection has places. Their time ends on the second one.
+    expect(fake.requestCount(name) - before).toBeLessThanOrEqual(2 * 64);
+  });
+});
+
 describe('unrequested data', () => {
   const UNSOLICITED: Readonly<Record<string, string>> = {
     'ten thousand errors': '-ERR no\r\n'.repeat(10_000),

@@ -4,6 +4,12 @@ import { MAX_LEASES } from './hand-off-batch.js';
 import { sendableUntil, type TimedWait } from './wait.js';
 import type { WantedHold } from './wanted-hold.js';
 
+/** Returns the claim as it may be sent now: also after its time, a caller asks once whether the store works. */
+export const sendableNow = (claim: Claim, wait: TimedWait, now: number): Claim => {
+  const until = sendableUntil(wait, now);
+  return claim.until === undefined || claim.until >= until ? claim : { ...claim, until };
+};
+
 /** Returns a claim of a new owner. */
 export const claimFor = (core: CoreContext, wanted: WantedHold, wait: TimedWait): Claim => {
   const { finalKey, call } = wanted;

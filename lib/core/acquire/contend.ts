@@ -11,7 +11,7 @@ import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../outage/unless-over.js';
 import type { KindTraits } from '../seam/kind-traits.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
-import { claimFor } from './claim-for.js';
+import { claimFor, sendableNow } from './claim-for.js';
 import { OwnEntry } from './own-entry.js';
 import type { LocalQueue } from './local-queue.js';
 import type { EntryState } from './entry-keeper.js';
@@ -139,7 +139,8 @@ class Contention {
 
   /** The claim as it is asked for: with a token for each caller that may have the hold after this one. */
   private requested(): Claim {
-    const { claim, wanted, queue } = this;
+    const { core, wait, wanted, queue } = this;
+    const claim = sendableNow(this.claim, wait, core.runtime.now());
     // Only the contender may enqueue in the store; other callers wait in the local queue.
     if (!this.isContender) return { ...claim, waits: false };
     this.leases = wanted.watchdogMs === undefined ? 1 : leasesFor(queue.length);
@@ -321,14 +322,14 @@ class Contention {
 
   private enqueued(queued: Queued): void {
     const { core, queue } = this;
-    const missedNotification = (): void => queue.wakeUp.notified();
     const entry = new OwnEntry(
       this.claim,
       this.wanted.watchdogMs,
       queued.entry,
       queued,
       this.sentAt,
-      missedNotification,
+      // It may have missed a notification.
+      () => queue.wakeUp.notified(),
     );
     queue.ownEntry = entry;
     core.entries.add(entry, (cause) => queue.entryFailed(cause));

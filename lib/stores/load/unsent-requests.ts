@@ -10,7 +10,7 @@ export interface SendTerms {
   readonly urgency?: Urgency | undefined;
   /** See {@link Queued.lines}. Default: none. */
   readonly lines?: readonly string[] | undefined;
-  /** Until when it may be sent, on the runtime's clock. Default: the time-out from now; also for a time that is over. */
+  /** Until when it may be sent, on the runtime's clock. Default: the time-out from now; also for a release whose time is over. */
   readonly until?: number | undefined;
   /** See {@link Queued.urgentFrom}. */
   readonly urgentFrom?: number;
@@ -65,12 +65,12 @@ export class UnsentRequests<Q extends Unsent> {
 
   /** Returns the fields of a request that are the same for each store. */
   request(terms: SendTerms, reject: Unsent['reject']): Unsent {
-    const { urgency = 'other', lines = [], until = 0, urgentFrom, owner, withdrawnBy = [] } = terms;
+    const { urgency = 'other', lines = [], until, urgentFrom, owner, withdrawnBy = [] } = terms;
     const { runtime, timeoutMs } = this.host;
     const askedAt = runtime.now();
     return {
       ...{ urgency, lines, urgentFrom, owner, withdrawnBy, askedAt, reject },
-      until: until > askedAt ? until : askedAt + timeoutMs,
+      until: until === undefined || (until <= askedAt && urgency === 'release') ? askedAt + timeoutMs : until,
       ...{ rank: 0, blockers: 0, isSent: false, timer: undefined, stops: [] },
     };
   }

@@ -92,7 +92,7 @@ export class RedisListing {
 
   private scan({ connection }: OneOfServers, from: string, pattern: string): Promise<ScanStep> {
     const args = [from, 'match', pattern, 'count', LOOKED_AT];
-    return connection.send({ command: 'scan', args, read: readScan }).catch(lacksRule);
+    return connection.send({ command: 'scan', args, read: readScan, urgency: 'other' }).catch(lacksRule);
   }
 
   /** Returns false for the names of what the library keeps beside the locks. */

@@ -179,7 +179,8 @@ export class RedisStore implements LockStore {
 
   async ping(): Promise<void> {
     await this.topology.requestEach(({ connection }) =>
-      connection.send({ command: 'ping', args: [], read: () => undefined }),
+      // Thousands of health checks must not hold up renewals.
+      connection.send({ command: 'ping', args: [], read: () => undefined, urgency: 'woken' }),
     );
   }
 

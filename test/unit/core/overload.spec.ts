@@ -64,7 +64,9 @@ describe('a process that asks for more than its store serves', () => {
     const caller = acquire({ waitMs: 1_000 });
     await core.store.next('acquire').reply(taken(999));
     await core.runtime.pass(1_000);
-    await core.store.next('acquire').fail(overload());
+    const last = core.store.next('acquire');
+    expect(last.claim.until, 'it has a moment, and not a time-out of its own').toBe(core.runtime.now() + 200);
+    await last.fail(overload());
     expect(caller.error).toBeInstanceOf(LockNotAcquiredError);
   });
 

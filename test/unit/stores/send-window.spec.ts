@@ -1,30 +1,42 @@
 import { describe, expect, it } from 'vitest';
 import { SendWindow } from '../../../lib/stores/redis/connection/send-window.js';
-import type { RedisRequest } from '../../../lib/stores/redis/connection/redis-request.js';
-import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { runsOf, type RedisRequest } from '../../../lib/stores/redis/connection/redis-request.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 type Urgency = NonNullable<RedisRequest<unknown>['urgency']>;
 
 /** A window on a server that replies when the test says so. */
 const setUp = () => {
   const runtime = new VirtualRuntime();
-  const sent: { readonly name: string; readonly at: number; readonly reply: (value: unknown) => void }[] = [];
+  interface Sent {
+    readonly name: string;
+    readonly runs: number;
+    readonly at: number;
+    readonly reply: (value: unknown) => void;
+  }
+  const sent: Sent[] = [];
   const window = new SendWindow({
     ...{ runtime, timeoutMs: 2_000, trouble: () => undefined },
     sendRuns: () => expect.unreachable('only requests are sent here'),
   });
-  const ask = (name: string, urgency: Urgency = 'other', claim?: RedisRequest<unknown>['claim']) => {
+  const ask = (
+    name: string,
+    urgency: Urgency = 'other',
+    claim?: RedisRequest<unknown>['claim'],
+    keys = [name],
+  ) => {
+    const request = { command: 'evalsha', args: [], read: String, keys, urgency, claim };
+    const runs = runsOf(request);
     const send = (): Promise<unknown> => {
-      window.sent(1);
-      return new Promise((reply) => sent.push({ name, at: runtime.now(), reply }));
+      window.sent(runs);
+      return new Promise((reply) => sent.push({ name, runs, at: runtime.now(), reply }));
     };
-    if (window.isOpen) return send();
-    return window.wait({ command: 'evalsha', args: [], read: String, keys: [name], urgency, claim }, send);
+    return window.isOpen ? send() : window.wait(request, send);
   };
   /** All that is under way has its reply. */
   const replyAll = (): void => {
-    for (const { at, reply } of sent.splice(0)) {
-      window.replied(1, at);
+    for (const { at, runs, reply } of sent.splice(0)) {
+      window.replied(runs, at);
       reply('OK');
     }
   };
@@ -48,6 +60,15 @@ describe('the window of what is sent without a reply', () => {
     }
     expect(sizes[0]).toBeLessThanOrEqual(128);
     expect(Math.max(...sizes)).toBe(8_192);
+  });
+
+  it('counts a renewal of 100 locks as 100: thousands are not sent at once', () => {
+    const test = setUp();
+    const keys = Array.from({ length: 100 }, (_, i) => `k${i}`);
+    for (let i = 0; i < 25; i++) void test.ask('renewal', 'renewal', undefined, keys);
+    const sizes: number[] = [];
+    for (; test.sent.length > 0; test.replyAll()) sizes.push(test.sent.length);
+    expect(sizes).toEqual([1, 2, 4, 8, 10]);
   });
 
   /** Asks for much, and answers each round as late as `lateMs` says. Returns how much was sent in each. */
@@ -115,6 +136,26 @@ describe('the window of what is sent without a reply', () => {
     await test.runtime.pass(100);
     test.sent[0]!.reply({ status: 'granted' });
     await expect(grant).resolves.toEqual({ status: 'granted', since: sentAt });
+  });
+
+  it('gives a request that waits again, on the next connection, no new time', async () => {
+    const test = setUp();
+    askForMuch(test);
+    const { runtime, window } = test;
+    const request = { command: 'evalsha', args: [], read: String, keys: ['k'], urgency: 'other' } as const;
+    const asked: (number | undefined)[] = [];
+    const again = async (due: RedisRequest<string>): Promise<string> => {
+      asked.push(due.claim?.until);
+      await settled();
+      askForMuch(test);
+      return window.wait(due, again);
+    };
+    const until = runtime.now() + 1_000;
+    const ended = window.wait({ ...request, claim: { until } }, again).catch((error: Error) => error);
+    await runtime.pass(900);
+    window.reset();
+    await runtime.pass(100);
+    expect([asked, await ended]).toEqual([[until], expect.objectContaining({ overloaded: true })]);
   });
 
   it('sends all that waits when the connection has ended: it waits for the next one', () => {

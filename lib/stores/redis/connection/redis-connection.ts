@@ -17,7 +17,7 @@ import {
   timedOut,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
-import { requestFor, type RedisRequest } from './redis-request.js';
+import { requestFor, runsOf, type RedisRequest } from './redis-request.js';
 import { nameSession, type RedisSession } from './redis-session.js';
 import { SilentSentinels } from './sentinels/silent-sentinels.js';
 import type { Commands } from './commands.js';
@@ -86,19 +86,12 @@ export class RedisConnection implements Commands {
   private readonly isCheck: boolean;
 
   constructor(client: RedisLike, options: RedisConnectionOptions) {
-    const {
-      timeoutMs,
-      runtime,
-      scripts = [],
-      batchParts = [],
-      isCheck = false,
-      idlePingMs = IDLE_PING_MS,
-    } = options;
+    const { timeoutMs, runtime, scripts = [], batchParts = [], idlePingMs = IDLE_PING_MS } = options;
     this.#client = client;
     this.timeoutMs = timeoutMs;
     this.idlePingMs = idlePingMs;
     this.batchScript = batchParts.length > 0 ? batchOf(batchParts) : undefined;
-    this.isCheck = isCheck;
+    this.isCheck = options.isCheck ?? false;
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs, runtime);
     this.masterSearch = new MasterSearch(runtime);
@@ -174,7 +167,7 @@ export class RedisConnection implements Commands {
     if (!session) return new Promise((resolve, reject) => this.exchangeWhenReady(request, resolve, reject));
     return request.urgency === undefined || window.isOpen
       ? this.sendOn(session, request)
-      : window.wait(request, () => this.sendAtOnce(request));
+      : window.wait(request, (due) => this.sendAtOnce(due));
   }
 
   /**
@@ -228,7 +221,10 @@ export class RedisConnection implements Commands {
     request: RedisRequest<T>,
     resolve: (value: T) => void,
     reject: (failure: unknown) => void,
-    { isOnlyHere = false, runs = 1 }: { readonly isOnlyHere?: boolean; readonly runs?: number } = {},
+    {
+      isOnlyHere = false,
+      runs = runsOf(request),
+    }: { readonly isOnlyHere?: boolean; readonly runs?: number } = {},
   ): void {
     // Without a script for several keys, the requests of one tick at least share a packet.
     if (!this.batchScript && !this.deadlines.idle) gatherTick(this.#client);
@@ -310,8 +306,9 @@ export class RedisConnection implements Commands {
   /** Makes a new connection ready: its database, the scripts, and the id by which it can be killed. */
   private async open(life: Life): Promise<void> {
     life.refused = false;
-    const note = (error: unknown): void => this.errors.note(error);
-    const refusal = await openDatabase(this.#client, life, this.deadlines, note);
+    const refusal = await openDatabase(this.#client, life, this.deadlines, (error) =>
+      this.errors.note(error),
+    );
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.errors.clean(refusal));
     const name = await nameSession(this.#client, this.scripts, this.deadlines);

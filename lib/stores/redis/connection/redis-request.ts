@@ -18,6 +18,10 @@ export interface RedisRequest<T> {
   readonly inFull?: () => RedisRequest<T>;
 }
 
+/** Returns as how many runs a request counts: a renewal has a key for each of its locks. */
+export const runsOf = ({ urgency, keys }: Pick<RedisRequest<unknown>, 'urgency' | 'keys'>): number =>
+  urgency === 'renewal' ? Math.max(1, keys?.length ?? 1) : 1;
+
 /** Makes the request that runs a script: by its hash, or in full when the server does not know it. */
 export const requestFor = <T>(
   { sha, source, refusals }: Script,

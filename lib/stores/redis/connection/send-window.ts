@@ -3,7 +3,7 @@ import type { Grant } from '../../../core/seam/grant.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { Load } from '../../load/load.js';
 import { UnsentRequests, type Unsent } from '../../load/unsent-requests.js';
-import type { RedisRequest } from './redis-request.js';
+import { runsOf, type RedisRequest } from './redis-request.js';
 import type { Urgency } from '../../load/request-queue.js';
 import { MAX_RUNS, type OfClaim, type ScriptRun } from './script-batch.js';
 
@@ -21,6 +21,8 @@ const LATE = 1 / 8;
 interface Waiting extends Unsent {
   readonly run?: ScriptRun;
   readonly send?: () => void;
+  /** As how many runs it counts. */
+  readonly runs: number;
   sentAt: number;
 }
 
@@ -60,24 +62,37 @@ export class SendWindow {
     return this.underWay < this.size && this.unsent.all.size === 0;
   }
 
-  /** Sends a run with others when its turn comes. */
+  /** Sends a run with others when its turn comes. The time that it has is that of its claim from then on: see {@link wait}. */
   addRun(run: ScriptRun): void {
     const { part, keys, claim, resolve, reject } = run;
+    const unsent = this.unsentOf(part.script.urgency, keys, claim, reject);
     const request: Waiting = {
-      ...this.unsentOf(part.script.urgency, keys, claim, reject),
-      run: { ...run, resolve: (reply) => resolve(counted(reply, request.sentAt)) },
-      sentAt: 0,
+      ...unsent,
+      run: {
+        ...run,
+        claim: { ...claim, until: unsent.until },
+        resolve: (reply) => resolve(counted(reply, request.sentAt)),
+      },
+      ...{ runs: 1, sentAt: 0 },
     };
     this.add(request);
   }
 
-  /** Calls `send` when its turn comes. A granted reply says since when it counts. */
-  wait<T>({ urgency, keys, claim }: RedisRequest<T>, send: () => Promise<T>): Promise<T> {
+  /**
+   * Calls `send` when its turn comes, with the time that the request has: it may have to wait again, for a new connection. A
+   * granted reply says since when it counts.
+   */
+  wait<T>(asked: RedisRequest<T>, send: (request: RedisRequest<T>) => Promise<T>): Promise<T> {
+    const { urgency, keys, claim } = asked;
     return new Promise<T>((resolve, reject) => {
       const request: Waiting = {
         ...this.unsentOf(urgency, keys, claim, reject),
-        send: () => void send().then((reply) => resolve(counted(reply, request.sentAt)), reject),
-        sentAt: 0,
+        send: () =>
+          void send({ ...asked, claim: { ...claim, until: request.until } }).then(
+            (reply) => resolve(counted(reply, request.sentAt)),
+            reject,
+          ),
+        ...{ runs: runsOf(asked), sentAt: 0 },
       };
       this.add(request);
     });
@@ -154,7 +169,7 @@ export class SendWindow {
       if (runs.length > 0) host.sendRuns(runs.splice(0));
     };
     let count = 0;
-    for (let request; count < MAX_RUNS && (request = unsent.next(now)); count++) {
+    for (let request; count < MAX_RUNS && (request = unsent.next(now)); count += request.runs) {
       unsent.forget(request);
       request.sentAt = now;
       if (request.run) runs.push(request.run);
