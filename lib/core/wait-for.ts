@@ -61,7 +61,7 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
   });
 
 /** Resolves when `work` does, or after `ms`. */
-export const withinMs = (work: Promise<void>, ms: number, runtime: Runtime): Promise<void> =>
+export const withinMs = (work: Promise<unknown>, ms: number, runtime: Runtime): Promise<void> =>
   waitFor<void>(runtime, {
     ms,
     listen: (waiting) => void work.then(() => waiting.resolve()),

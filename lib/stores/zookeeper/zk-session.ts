@@ -257,7 +257,7 @@ export class ZkSession {
       life.heardFrom = Math.max(life.heardFrom, askedAt);
       for (const { scheme, credentials } of auth())
         await connection.authenticate(scheme, Buffer.from(credentials), until);
-      await this.watches.setAgain(connection, lastSeen, until);
+      await this.watches.setAgain(connection, lastSeen, () => runtime.now() + 2 * openMs);
       this.life = life;
       this.established(connection, granted.timeoutMs);
       if (known) this.settings.onResumed?.();

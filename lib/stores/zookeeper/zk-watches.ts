@@ -43,8 +43,11 @@ export class ZkWatches {
     this.listeners.children.clear();
   }
 
-  /** Sets all watches on a new connection of the session. A change since `lastSeen` is told at once. */
-  async setAgain(connection: ZkConnection, lastSeen: bigint, until: number): Promise<void> {
+  /**
+   * Sets all watches on a new connection of the session. A change since `lastSeen` is told at once. Each part has a time of
+   * its own, which `untilOfPart` returns: a server that replies works, however long all of them take.
+   */
+  async setAgain(connection: ZkConnection, lastSeen: bigint, untilOfPart: () => number): Promise<void> {
     const parts: { data: string[]; children: string[] }[] = [{ data: [], children: [] }];
     let bytes = 0;
     for (const watched of ['data', 'children'] as const) {
@@ -58,7 +61,8 @@ export class ZkWatches {
       }
     }
     for (const { data, children } of parts)
-      if (data.length + children.length > 0) await connection.setWatches(lastSeen, data, children, until);
+      if (data.length + children.length > 0)
+        await connection.setWatches(lastSeen, data, children, untilOfPart());
   }
 
   private tell(watched: Watched, path: string, change: ZkChange): void {

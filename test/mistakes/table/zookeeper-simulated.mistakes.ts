@@ -105,7 +105,7 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     edits: [
       {
         in: 'ZkSession.connectTo',
-        find: 'await this.watches.setAgain(connection, lastSeen, until);',
+        find: 'await this.watches.setAgain(connection, lastSeen, () => runtime.now() + 2 * openMs);',
         replace: '',
       },
     ],

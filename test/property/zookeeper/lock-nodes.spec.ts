@@ -137,13 +137,15 @@ describe('watches', () => {
   /** Records what is set again on a new connection. */
   const recording = () => {
     const parts: (readonly [data: readonly string[], children: readonly string[]])[] = [];
+    const times: number[] = [];
     const connection = {
-      setWatches: (_: bigint, data: readonly string[], children: readonly string[]) => {
+      setWatches: (_: bigint, data: readonly string[], children: readonly string[], until: number) => {
         parts.push([data, children]);
+        times.push(until);
         return Promise.resolve();
       },
     } as unknown as ZkConnection;
-    return { parts, connection };
+    return { parts, times, connection };
   };
 
   it('are told once, of their node, and not after they have ended', () => {
@@ -161,20 +163,21 @@ describe('watches', () => {
     expect(told).toEqual(['data changed', 'children deleted']);
   });
 
-  it('are set again in parts that fit into a frame, each once', async () => {
+  it('are set again in parts that fit into a frame, each once and with a time of its own', async () => {
     const watches = new ZkWatches();
     const paths = Array.from({ length: 5_000 }, (_, i) => `/${String(i).padStart(120, 'x')}`);
     for (const path of paths) watches.add('data', path, () => undefined);
     watches.add('children', '/c', () => undefined);
-    const { parts, connection } = recording();
-    await watches.setAgain(connection, 1n, Infinity);
+    const { parts, times, connection } = recording();
+    await watches.setAgain(connection, 1n, () => times.length);
+    expect(times).toEqual(times.map((_, i) => i));
     expect(parts.length).toBeGreaterThan(3);
     expect(parts.flatMap(([data]) => data)).toEqual(paths);
     expect(parts.flatMap(([, children]) => children)).toEqual(['/c']);
     for (const [data] of parts) expect(Buffer.byteLength(data.join('xxxx'))).toBeLessThan(256 * 1_024);
     watches.clear();
     const empty = recording();
-    await watches.setAgain(empty.connection, 1n, Infinity);
+    await watches.setAgain(empty.connection, 1n, () => Infinity);
     expect(empty.parts).toEqual([]);
   });
 });

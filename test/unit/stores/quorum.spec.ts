@@ -238,6 +238,26 @@ describe('a grant without a holder is released', () => {
   });
 });
 
+describe('a store that is closed', () => {
+  it('waits for one command time-out at most for what a node does not answer', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    await store.kinds.exclusive!.acquire(mine);
+    servers[2]!.isDown = true;
+    await store.kinds.exclusive!.release(mine);
+    servers[2]!.isDown = false;
+    servers[2]!.hold();
+    // The release is repeated.
+    await runtime.pass(1_000);
+    const closed = watched(store.close());
+    await runtime.pass(store.commandTimeoutMs - 1);
+    expect(closed.state).toBe('pending');
+    await runtime.pass(1);
+    expect(closed.state).toBe('fulfilled');
+    expect(runtime.due).toEqual([]);
+  });
+});
+
 describe('a node that fails', () => {
   const requestCount = (server: NodeServer, what: string): number =>
     server.requests.filter((request) => request.startsWith(what)).length;

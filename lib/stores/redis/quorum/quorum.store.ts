@@ -10,6 +10,7 @@ import { StoreHosts } from '../../../core/seam/store-hosts.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { ProcessNotes } from '../../../core/seam/process-notes.js';
 import type { StoreHost } from '../../../core/seam/store-host.js';
+import { withinMs } from '../../../core/wait-for.js';
 import type { NodeStore } from './node-store.js';
 import { RequestedLeases } from './requested-leases.js';
 import { QuorumCall, majorityOf, SILENT_NODES_MS } from './quorum-call.js';
@@ -189,9 +190,13 @@ export class QuorumStore implements LockStore {
 
   async close(): Promise<void> {
     this.closed = true;
-    await Promise.all(this.underWay);
-    for (const { undo } of this.nodes) undo.stop();
-    await Promise.all(this.nodes.map(({ undo }) => undo.idle()));
+    const stopUndos = (): void => this.nodes.forEach(({ undo }) => undo.stop());
+    const over = Promise.all(this.underWay)
+      .then(stopUndos)
+      .then(() => Promise.all(this.nodes.map(({ undo }) => undo.idle())));
+    // Releases may wait much longer for a node that serves few of them.
+    await withinMs(over, this.commandTimeoutMs, this.host.runtime);
+    stopUndos();
     await Promise.all(this.nodes.map(({ store }) => store.close()));
   }
 
