@@ -10,7 +10,14 @@ const FAST = ['*.spec.ts', '**/!(on-redis)/*.spec.ts'].map(
   (files) => `test/{checker,contract,mistakes,property,testing,types,unit}/${files}`,
 );
 
-const LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
+/** A short round on each store; and all kinds of faults on all topologies: `npm run test:laboratory`, once a night. */
+const LABORATORY = ['test/faults/each-store.spec.ts'];
+const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
+
+/** Whole apps with other versions and libraries, installed by npm: `npm run test:installs`, once a night. */
+const INSTALLS = [
+  'test/package/{fresh-clone,http-only,job-queue,nest-10,nest-12-jest,no-redis,opentelemetry,terminus}.spec.ts',
+];
 
 /** Whether simulation and laboratory notice deliberate mistakes: `npm run test:mistakes`, once a night. */
 const MISTAKES = [
@@ -44,6 +51,7 @@ export default defineConfig({
           // Files share a process, and so the modules they import: more than half of the time went into importing them
           // again.
           isolate: false,
+          setupFiles: ['test/support/ended-timers.ts'],
           // A test that looks for a server finds none and fails, instead of making this loop slow.
           env: { PATH: '' },
           testTimeout: PROPERTY_TIMEOUT_MS,
@@ -58,6 +66,7 @@ export default defineConfig({
           exclude: [
             ...FAST,
             ...LABORATORY,
+            ...WHOLE_LABORATORY,
             ...MISTAKES,
             ...OVERLOAD,
             ...SALE,
@@ -72,6 +81,15 @@ export default defineConfig({
         test: {
           name: 'laboratory',
           include: LABORATORY,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'nightly-laboratory',
+          include: WHOLE_LABORATORY,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },
@@ -106,8 +124,17 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'nightly-installs',
+          include: INSTALLS,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'installs',
           include: ['test/package/*.spec.ts'],
+          exclude: INSTALLS,
           sequence: { groupOrder: 2 },
         },
       },

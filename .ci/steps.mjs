@@ -37,6 +37,8 @@ const STEPS = {
     { name: 'mistakes', script: 'test:mistakes', args: vitest(), read: readTestReport },
     { name: 'overload', script: 'test:overload', args: vitest(), read: readTestReport },
     { name: 'sale', script: 'test:sale', args: vitest(), read: readTestReport },
+    { name: 'rounds of the laboratory', script: 'test:laboratory', args: vitest(), read: readTestReport },
+    { name: 'installs', script: 'test:installs', args: vitest(), read: readTestReport },
     { name: 'simulation', script: 'test:simulation', args: ['--', '--minutes=5'] },
     { name: 'models', script: 'test:model', args: ['--'], read: counts },
     { name: 'settings', script: 'test:settings', args: ['--'] },

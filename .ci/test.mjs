@@ -2,7 +2,7 @@
 // `npm test`: sets up the machine and the checkout, then runs Vitest with the given arguments. If the machine lacks
 // something that cannot be installed here, one line says so, the tests that do not need it run, and the exit code is 1.
 // Without a file or a project, it runs all projects except `nightly-*`, which take too long for each
-// change: `npm run test:mistakes`, `npm run test:overload`, `npm run test:sale`. Plain Node: it runs before anything is installed.
+// change: `npm run test:mistakes` and its like. Plain Node: it runs before anything is installed.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { buildIfChanged } from './build.mjs';
@@ -22,6 +22,8 @@ try {
   const isAll = !args.some((arg) => !arg.startsWith('-') || arg.startsWith('--project'));
   if (missing.some(({ required }) => required)) args.unshift('--project', 'fast');
   else if (isAll) args.push('--project', '!nightly-*');
+  if (!args.some((arg) => arg.startsWith('--reporter'))) args.push('--reporter=default');
+  args.push(`--reporter=${join(root, '.ci', 'run-reporter.mjs')}`);
   const vitest = [join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run'];
   const { status, error } = spawnSync(process.execPath, [...vitest, ...args], {
     cwd: root,

@@ -126,6 +126,8 @@ describe('npm test on a machine without a Redis server that cannot be installed'
     expect(said).toContain(
       'npm test failed: a Redis server is missing; only the tests that need no server ran',
     );
-    expect(await readFile(join(folder, 'ran'), 'utf8')).toBe('run --project fast --reporter=dot');
+    expect(await readFile(join(folder, 'ran'), 'utf8')).toMatch(
+      /^run --project fast --reporter=dot --reporter=\S+run-reporter[.]mjs$/,
+    );
   });
 });

@@ -64,6 +64,7 @@ describe('in a testing module', () => {
     await using _other = await impatient.get(LockService).acquire('order:alice');
     await expect(impatient.get(OrderService).place('alice')).rejects.toThrow(LockNotAcquiredError);
     expect(charge).not.toHaveBeenCalled();
+    await impatient.close();
   });
 
   it('useMocker for everything else leaves the locks alone', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import { useWorld } from '../../support/nest/world.js';
@@ -37,7 +37,7 @@ type Redis = UsedAtStart['options']['redis'];
 /** Nothing listens there. */
 const NOWHERE = { host: LOOPBACK, port: 1 };
 
-/** Where Redis is. What is started for that is stopped after the test. */
+/** Where Redis is. What is started for that is shared by the tests. */
 const PLACES: Record<string, () => Promise<Redis>> = {
   'one server': async () => world.server.url,
   'a server that is not there': async () => NOWHERE,
@@ -45,8 +45,7 @@ const PLACES: Record<string, () => Promise<Redis>> = {
   'sentinels that are not there': async () => ({ sentinels: [NOWHERE], name: 'mymaster' }),
   'a cluster': async () => started(await RedisClusterServers.start({ replicas: false })).options,
   'a quorum of which a server is not there': async () => {
-    const other = await RedisServer.start();
-    running.push(() => other.stop());
+    const other = started(await RedisServer.start());
     return [world.server.url, other.url, NOWHERE];
   },
 };
@@ -55,13 +54,21 @@ const started = <T extends AsyncDisposable>(servers: T): T => {
   running.push(() => servers[Symbol.asyncDispose]());
   return servers;
 };
-afterEach(async () => {
+afterAll(async () => {
   for (const stop of running.splice(0)) await stop();
 });
 
+const found = new Map<string, Promise<Redis>>();
+const placeOf = (name: string): Promise<Redis> => {
+  const place = found.get(name) ?? PLACES[name]!();
+  found.set(name, place);
+  return place;
+};
+
 const OUTCOME = { released: 'ran', held: 'held' };
 
-describe('an app that has used a lock before its start failed', () => {
+// Each waits for the end of a process, on keys of its own.
+describe.concurrent('an app that has used a lock before its start failed', () => {
   const start = (used: UsedAtStart): TestWorker<never, FromUsedAtStart> =>
     TestWorker.start<never, FromUsedAtStart>(new URL('./used-at-start.process.ts', import.meta.url), {
       args: [JSON.stringify(used)],
@@ -72,7 +79,7 @@ describe('an app that has used a lock before its start failed', () => {
       (['released', 'held'] as const).map((use) => [place, use] as const),
     ),
   )('ends by itself, with %s, where the lock is %s', async (name, use) => {
-    const redis = await PLACES[name]!();
+    const redis = await placeOf(name);
     const forQuorum = Array.isArray(redis) && { delayAfterRestartMs: 0 };
     const options = { redis, commandTimeoutMs: 1_000, keyPrefix: `${name} ${use}:`, ...forQuorum };
     await using worker = start({ options, use, starts: false });
@@ -94,7 +101,7 @@ describe('an app that has used a lock before its start failed', () => {
   it.each(['a cluster', 'Sentinel'])(
     'starts with %s, although nothing else keeps the process alive',
     async (name) => {
-      const redis = await PLACES[name]!();
+      const redis = await placeOf(name);
       await using worker = start({ options: { redis }, use: 'released', starts: true });
       expect((await worker.next('over')).outcome).toBe('started');
     },
