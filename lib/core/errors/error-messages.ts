@@ -134,7 +134,7 @@ const isOverload = (failure: unknown): failure is StoreFailure =>
 
 const whatToDo = (failure: unknown): string => {
   if (isOverload(failure))
-    return ' The store works. Ask for fewer locks at once, or try again later. More connections help a database.';
+    return ' Ask for fewer locks at once, or try again later. More connections help a database.';
   if (!isRefusal(failure)) return ' Check the store, then try again.';
   return failure.claimOnly ? '' : ' Use another key, or another keyPrefix.';
 };

@@ -3,6 +3,9 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 /** Requests of one store that may wait unsent. A further request is refused. */
 export const MAX_UNSENT = 50_000;
 
+/** A store that has not replied for so long, in ms, is said to be silent. It may be about to fail. */
+const SILENT_MS = 500;
+
 /** Time in ms over which the rate of a store is measured. */
 const MEASURED_MS = 1_000;
 
@@ -27,10 +30,16 @@ export class Load {
     this.sent += 1;
   }
 
-  /** Returns the failure of a request that was not sent, because the store serves less than the process asks for. */
-  overloaded(name: string): StoreFailure {
+  /**
+   * Returns the failure of a request that was not sent, because the store serves less than the process asks for.
+   * `silentForMs`: for how long it has not replied.
+   */
+  overloaded(name: string, silentForMs: number): StoreFailure {
+    const isSilent = silentForMs >= SILENT_MS;
     const text =
-      `this process asks ${name} for more than it serves: ` +
+      (isSilent
+        ? `${name} has not replied for ${Math.round(silentForMs)} ms: `
+        : `this process asks ${name} for more than it serves: `) +
       `${this.unsent} requests wait, and about ${Math.round(Math.max(this.perSecond, this.sent))} are served a second`;
     return new StoreFailure(text, 'not-executed', { overloaded: true });
   }

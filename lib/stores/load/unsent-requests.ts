@@ -40,8 +40,10 @@ export interface UnsentHost<Q> {
   readonly timeoutMs: number;
   /** What the process asks of the store. */
   readonly load: Load;
-  /** Returns what keeps a request from being sent; undefined while the store works. */
+  /** Returns what else than the load keeps a request from being sent; undefined while there is a connection. */
   trouble(request: Q): StoreFailure | undefined;
+  /** For how long the oldest request under way has had no reply, in ms. Beyond the time-out, the connection ends. */
+  silentForMs(): number;
   /** A request was given up, behind which others may wait that can be sent now. */
   next(): void;
   /** A request has failed, or has its reply. */
@@ -189,6 +191,6 @@ export class UnsentRequests<Q extends Unsent> {
   }
 
   private overloaded(): StoreFailure {
-    return this.host.load.overloaded(this.host.name);
+    return this.host.load.overloaded(this.host.name, this.host.silentForMs());
   }
 }

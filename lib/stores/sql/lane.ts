@@ -62,6 +62,7 @@ export class Lane {
     this.unsent = new UnsentRequests<Request>({
       ...{ name, runtime, timeoutMs, load },
       trouble: (request) => this.trouble(request),
+      silentForMs: () => this.deadlines.silentForMs,
       next: () => this.next(),
       forgotten: (request) => {
         if (load.lockedOut === request) load.lockedOut = undefined;
@@ -229,14 +230,13 @@ export class Lane {
     this.ended(request, () => request.reject(failure));
   }
 
-  /** What keeps a statement from being sent: others have locked its row, or the connection is not there or silent. */
+  /** What keeps a statement from being sent: others have locked its row, or there is no connection. */
   private trouble({ lockedOut, askedAt }: Request): SqlFailure | undefined {
     if (lockedOut) return lockedOut.failure;
-    const { session, deadlines, host } = this;
-    const { name, runtime, timeoutMs } = host;
-    if (session && !session.isOver && deadlines.silentForMs <= timeoutMs / 2) return undefined;
-    const reason = this.isConnecting ? 'there was no connection to' : 'there was no free connection to';
-    const message = `${reason} ${name} within ${Math.round(runtime.now() - askedAt)} ms`;
+    const { session, host } = this;
+    if (session && !session.isOver) return undefined;
+    const { name, runtime } = host;
+    const message = `there was no connection to ${name} within ${Math.round(runtime.now() - askedAt)} ms`;
     return new SqlFailure(message, 'not-executed', { passing: true });
   }
 }

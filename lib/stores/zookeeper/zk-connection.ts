@@ -57,8 +57,7 @@ interface Pending {
   readonly sentAt: number | undefined;
   /** When the connection ends without its reply. */
   readonly until: number;
-  /** From when on the server is silent. */
-  readonly isSilentAt: number;
+  readonly beganAt: number;
   readonly read: (reply: JuteReader) => void;
   readonly reject: (failure: ZkFailure) => void;
 }
@@ -100,7 +99,9 @@ export class ZkConnection {
   ) {
     this.unsent = new UnsentRequests<Unsent>({
       ...{ name: 'ZooKeeper', runtime: host.runtime, timeoutMs: 0, load: this.load },
-      trouble: () => this.trouble(),
+      // What is unsent when it ends goes on with the next connection.
+      trouble: () => undefined,
+      silentForMs: () => this.silentForMs,
       next: () => undefined,
     });
     socket.setNoDelay(true);
@@ -231,10 +232,9 @@ export class ZkConnection {
     const { cause, host } = this;
     if (cause) return Promise.reject(noConnection(cause));
     return new Promise<T>((resolve, reject) => {
-      const now = host.runtime.now();
-      const sentAt = isLocal ? undefined : now;
-      const isSilentAt = (now + until) / 2;
-      this.pending.push({ xid, sentAt, until, isSilentAt, read: (reply) => resolve(read(reply)), reject });
+      const beganAt = host.runtime.now();
+      const sentAt = isLocal ? undefined : beganAt;
+      this.pending.push({ xid, beganAt, sentAt, until, read: (reply) => resolve(read(reply)), reject });
       if (until < this.timerDueAt) this.arm(until);
       this.socket.write(frame.frame());
     });
@@ -268,14 +268,12 @@ export class ZkConnection {
 
   /** Returns why a request was not sent in time. */
   get tooLate(): StoreFailure {
-    return this.trouble() ?? this.load.overloaded('ZooKeeper');
+    return this.load.overloaded('ZooKeeper', this.silentForMs);
   }
 
-  /** What keeps requests from being sent: the server is silent. */
-  private trouble(): ZkFailure | undefined {
+  private get silentForMs(): number {
     const [first] = this.pending;
-    if (!first || this.host.runtime.now() <= first.isSilentAt) return undefined;
-    return new ZkFailure('ZooKeeper did not answer earlier requests', 'not-executed', { passing: true });
+    return first ? this.host.runtime.now() - first.beganAt : 0;
   }
 
   private received(chunk: Buffer): void {

@@ -38,7 +38,7 @@ describe('a process that asks for more than its store serves', () => {
       ...{ code: 'LOCK_STORE_FAILED', reason: 'overloaded', outcome: 'not-executed', retryable: true },
       message:
         'No request was sent while acquiring "k", after 5000 ms: this process asks it for more than it serves. ' +
-        'This says nothing about whether the lock is taken. The store works. ' +
+        'This says nothing about whether the lock is taken. ' +
         'Ask for fewer locks at once, or try again later. More connections help a database.',
     });
     expect([events, core.log.lines]).toEqual([[], []]);

@@ -235,11 +235,18 @@ describe('a lane', () => {
     });
   });
 
-  it('behind a server that is silent, an unsent statement is a failure of the store', async () => {
+  it('behind a server that is silent, an unsent statement says so, and the store fails only after the time-out', async () => {
     const lane = await busyLane();
-    const lost = run(lane, 'never', { until: runtime.now() + 1_500 });
+    const unsent = run(lane, 'never', { until: runtime.now() + 1_500 });
+    const later = run(lane, 'later', { until: runtime.now() + 60_000 });
+    connect = () => new Promise(nothing);
     await runtime.pass(1_500);
-    expect(lost.error).toMatchObject({ overloaded: false, passing: true });
+    expect(unsent.error).toMatchObject({
+      ...{ overloaded: true, passing: false, outcome: 'not-executed' },
+      message: expect.stringMatching(/^a database has not replied for 1500 ms: 2 requests wait, /),
+    });
+    await runtime.pass(TIMEOUT_MS);
+    expect([later.state, session().isOver]).toEqual(['pending', true]);
   });
 
   it('reads replies that have come while the process stood still, before it judges the server', async () => {

@@ -16,7 +16,7 @@ const setUp = () => {
   }
   const sent: Sent[] = [];
   const window = new SendWindow({
-    ...{ runtime, timeoutMs: 2_000, trouble: () => undefined },
+    ...{ runtime, timeoutMs: 2_000, trouble: () => undefined, silentForMs: () => 0 },
     sendRuns: () => expect.unreachable('only requests are sent here'),
   });
   const ask = (

@@ -100,7 +100,8 @@ export class RedisConnection implements Commands {
     this.silentSentinels = new SilentSentinels(client, this.errors.clean);
     this.window = new SendWindow({
       ...{ runtime, timeoutMs },
-      trouble: () => this.trouble(),
+      trouble: () => (this.session ? undefined : this.notSent('there was no connection to Redis')),
+      silentForMs: () => this.deadlines.silentForMs,
       sendRuns: (runs) => this.sharedRuns.send(runs),
     });
     this.sharedRuns = new SharedRuns(this, this.window, this.deadlines, {
@@ -354,13 +355,6 @@ export class RedisConnection implements Commands {
     this.endPings?.();
     this.window.reset();
     if (!hadEnded && !this.closed) this.onDown('ended');
-  }
-
-  /** What keeps requests from being sent: there is no connection, or the server is silent. */
-  private trouble(): RedisFailure | undefined {
-    const { session, deadlines, timeoutMs } = this;
-    if (session && deadlines.silentForMs <= timeoutMs / 2) return undefined;
-    return new RedisFailure('Redis did not answer earlier requests', 'not-executed', { passing: true });
   }
 
   private notSent(message: string): RedisFailure {

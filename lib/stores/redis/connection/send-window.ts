@@ -29,8 +29,9 @@ interface Waiting extends Unsent {
 export interface SendWindowHost {
   readonly runtime: Runtime;
   readonly timeoutMs: number;
-  /** Returns what keeps requests from being sent; undefined while the server replies. */
+  /** See `UnsentHost`. */
   trouble(): StoreFailure | undefined;
+  silentForMs(): number;
   sendRuns(runs: readonly ScriptRun[]): void;
 }
 
@@ -53,6 +54,7 @@ export class SendWindow {
     this.unsent = new UnsentRequests<Waiting>({
       ...{ name: 'Redis', runtime, timeoutMs, load: new Load() },
       trouble: () => host.trouble(),
+      silentForMs: () => host.silentForMs(),
       next: () => this.drain(),
     });
   }
