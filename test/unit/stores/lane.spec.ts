@@ -213,6 +213,17 @@ describe('a lane', () => {
     expect([later.state, sessions.length]).toEqual(['fulfilled', 1]);
   });
 
+  it('a statement whose time was over from the start is not sent, unless it is a release', async () => {
+    const lane = await busyLane();
+    const until = runtime.now() - 1;
+    const acquire = run(lane, 'acquire', { until });
+    run(lane, 'release', { urgency: 'release', until });
+    await runtime.pass(1);
+    expect(acquire.error).toMatchObject({ overloaded: true });
+    await replyToAll();
+    expect(sent).toEqual(['first', 'release']);
+  });
+
   it('a statement has its time-out from its sending, however long it has waited', async () => {
     const lane = await busyLane();
     const waited = run(lane, 'waited', { until: runtime.now() + 60_000 });
