@@ -172,8 +172,8 @@ export class LockStoreError extends LockError {
   /** @internal */
   static override readonly kind: string = 'LockStoreError';
   /**
-   * `overloaded`: the store works, but this process asks for more than it serves, so the request was never sent. Undefined
-   * when the store failed.
+   * `overloaded`: this process asks for more than the store serves, or the store has not replied for a moment, so the request
+   * was never sent. Undefined when the store failed.
    */
   readonly reason?: 'overloaded';
 

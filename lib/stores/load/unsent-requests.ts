@@ -40,8 +40,11 @@ export interface UnsentHost<Q> {
   readonly timeoutMs: number;
   /** What the process asks of the store. */
   readonly load: Load;
-  /** Returns what else than the load keeps a request from being sent; undefined while there is a connection. */
-  trouble(request: Q): StoreFailure | undefined;
+  /**
+   * Returns what else than the load keeps a request from being sent; undefined while there is a connection. Left out where
+   * unsent requests go on with the next connection.
+   */
+  trouble?(request: Q): StoreFailure | undefined;
   /** For how long the oldest request under way has had no reply, in ms. Beyond the time-out, the connection ends. */
   silentForMs(): number;
   /** A request was given up, behind which others may wait that can be sent now. */
@@ -146,7 +149,7 @@ export class UnsentRequests<Q extends Unsent> {
   /** Returns the failure of an acquire that waits behind others, while the store works. See `KindStore.unsent`. */
   failureOf(line: string, owner: string): StoreFailure | undefined {
     const request = this.queue.acquireOf(line, owner);
-    return request && !request.isSent && !this.host.trouble(request) ? this.overloaded() : undefined;
+    return request && !request.isSent && !this.host.trouble?.(request) ? this.overloaded() : undefined;
   }
 
   /** Fails a request, unless it was sent. */
@@ -187,7 +190,7 @@ export class UnsentRequests<Q extends Unsent> {
   }
 
   private whyUnsent(request: Q): StoreFailure {
-    return this.host.trouble(request) ?? this.overloaded();
+    return this.host.trouble?.(request) ?? this.overloaded();
   }
 
   private overloaded(): StoreFailure {

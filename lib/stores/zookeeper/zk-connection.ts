@@ -99,8 +99,6 @@ export class ZkConnection {
   ) {
     this.unsent = new UnsentRequests<Unsent>({
       ...{ name: 'ZooKeeper', runtime: host.runtime, timeoutMs: 0, load: this.load },
-      // What is unsent when it ends goes on with the next connection.
-      trouble: () => undefined,
       silentForMs: () => this.silentForMs,
       next: () => undefined,
     });

@@ -44,8 +44,8 @@ export class ZkWatches {
   }
 
   /**
-   * Sets all watches on a new connection of the session. A change since `lastSeen` is told at once. Each part has a time of
-   * its own, which `untilOfPart` returns: a server that replies works, however long all of them take.
+   * Sets all watches on a new connection of the session. The server tells a change since `lastSeen` at once. The watches are
+   * sent in parts. `untilOfPart` is called for each and returns until when its reply has to come: a server that replies works.
    */
   async setAgain(connection: ZkConnection, lastSeen: bigint, untilOfPart: () => number): Promise<void> {
     const parts: { data: string[]; children: string[] }[] = [{ data: [], children: [] }];
