@@ -14,8 +14,8 @@ export interface WaitFor<T> {
   readonly signal?: AbortSignal | undefined;
   /** Starts listening for the event; returns a function that stops it. */
   listen(waiting: Waiting<T>): (() => void) | undefined;
-  /** Called when the time is over. The wait goes on unless this ends it. */
-  onTime(waiting: Waiting<T>): void;
+  /** Called when the time is over. The wait goes on unless this ends it; it is called again after the ms it returns. */
+  onTime(waiting: Waiting<T>): number | void;
   onAbort?(waiting: Waiting<T>): void;
 }
 
@@ -56,8 +56,12 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
       if (signal.aborted) wait.onAbort?.(waiting);
     }
     if (!goesOn()) return;
-    if (ms <= 0) wait.onTime(waiting);
-    else if (ms < Infinity) timer = runtime.setTimer(() => wait.onTime(waiting), ms);
+    const timeIsOver = (): void => {
+      const againInMs = wait.onTime(waiting);
+      if (againInMs && goesOn()) timer = runtime.setTimer(timeIsOver, againInMs);
+    };
+    if (ms <= 0) timeIsOver();
+    else if (ms < Infinity) timer = runtime.setTimer(timeIsOver, ms);
   });
 
 /** Resolves when `work` does, or after `ms`. */

@@ -254,13 +254,11 @@ class Contention {
     const isLate = core.runtime.now() >= deadlineOf(wait);
     const hasWaited = this.isContender && queue.outage.contenderHasWaited;
     const caller = { hasWaited, hasEntry: this.entry !== undefined, waitedMs: this.waitedMs() };
-    if (!isLate && getsAnotherTry(failure, queue.outage, caller)) {
-      // A waiter whose time is over already does not wait for the outcome of another try.
-      if (this.isContender) queue.failed(failure, 'acquiring', 'due');
-      return { status: 'not-now' };
-    }
-    if (failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
-    if (this.isContender) queue.failed(failure, 'acquiring');
+    const again = getsAnotherTry(failure, queue.outage, caller);
+    if (!again && failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
+    // A waiter whose time is over already does not wait for the outcome of another try; the others have their own.
+    if (this.isContender) queue.failed(failure, 'acquiring', again ? 'due' : 'all');
+    if (again && !isLate) return { status: 'not-now' };
     // In an overload the store works, and its last reply was "taken".
     if (failure.overloaded && isLate && this.blocking) throw core.reasonToStop(wait) ?? this.takenError();
     throw core.reasonToStop(wait) ?? storeError(core.shown(wait.key), failure, 'acquiring', this.waitedMs());

@@ -4,7 +4,7 @@ import type { Blocking } from '../seam/reply.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
-import { deadlineOf, type Wait } from './wait.js';
+import { deadlineOf, sendableUntil, type Wait } from './wait.js';
 import type { QueueHost } from './queue-host.js';
 import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
@@ -140,7 +140,7 @@ export class LocalQueue implements HoldEndListener {
    * Throws when `maxWaiters` callers wait already. `own`: the position of a caller whose own request was rejected.
    */
   untilContender(wait: Wait, watchdogMs: number | undefined, own?: Concurrent): Promise<Hold | undefined> {
-    const { maxWaiters, runtime, shown } = this.host;
+    const { maxWaiters, runtime, shown, slowWaits, singleHolder } = this.host;
     if (this.length >= maxWaiters) {
       if (own) this.endConcurrent(own);
       throw queueFullError(shown(wait.key), maxWaiters);
@@ -158,7 +158,6 @@ export class LocalQueue implements HoldEndListener {
         } else waiter = this.add({ wait, number: this.outage.arrive(), watchdogMs, ...settles });
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
-        const { slowWaits } = this.host;
         slowWaits.begin(wait, this, () => this.aheadOf(waiter));
         return () => {
           this.waiters.delete(waiter);
@@ -167,16 +166,20 @@ export class LocalQueue implements HoldEndListener {
       },
       onTime: ({ reject }) => {
         const unsent = this.unreplied?.();
+        const now = runtime.now();
         // While the request is unsent, the store works: what it said last is true, as far as anybody can know.
         const failure = this.outage.isOn ? this.outage.failure : this.refused ? undefined : unsent;
-        if (failure) return reject(this.storeError(waiter.wait, failure));
+        // What has just begun may be sent in a moment.
+        const moreMs = failure && failure === unsent ? sendableUntil(wait, wait.startedAt) - now : 0;
+        if (failure && moreMs <= 0) return reject(this.storeError(wait, failure));
         // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does
         // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
         // contender that yields to other processes.
-        const requests = (this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue() || this.concurrents > 0;
-        if (requests || (!this.host.singleHolder && this.yieldingUntil !== undefined))
-          this.waiters.setDue(waiter);
+        const requests = failure ?? ((this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue());
+        const yields = !singleHolder && this.yieldingUntil !== undefined;
+        if (requests || this.concurrents > 0 || yields) this.waiters.setDue(waiter);
         else this.refuseTaken(waiter);
+        return moreMs;
       },
       onAbort: ({ reject }) =>
         reject(abortedError(shown(wait.key), wait.signal!, runtime.now() - wait.startedAt)),

@@ -38,7 +38,8 @@ export class ZookeeperPermits extends ZookeeperKind {
 
   /** Claims that wait have a permit before this one. */
   protected override async heldAs(claim: Claim, path: string, until: number): Promise<'permit' | undefined> {
-    const { holders, waiting } = await permitsIn(this.host.locks, path, { until });
+    const terms = { until, mayWait: true, withdrawnBy: claim.withdrawnBy };
+    const { holders, waiting } = await permitsIn(this.host.locks, path, terms);
     return holders.length + waiting.length < (claim as PermitClaim).of! ? undefined : 'permit';
   }
 

@@ -347,6 +347,16 @@ describe('a store that fails', () => {
     expect(caller.error).toMatchObject({ outcome: 'not-executed' });
   });
 
+  it('and a contender whose time is over leaves the callers behind it theirs', async () => {
+    const late = acquire({ waitMs: 100 });
+    const behind = acquire();
+    await runtime.pass(101);
+    await store.next('acquire').fail(transient());
+    expect([late.state, behind.state]).toEqual(['rejected', 'pending']);
+    await store.next('acquire').reply(granted());
+    expect(behind.state).toBe('fulfilled');
+  });
+
   it('a waiter behind a contender that retries does not wait past its own deadline', async () => {
     acquire({ waitMs: Infinity });
     const behind = acquire({ waitMs: 30 });

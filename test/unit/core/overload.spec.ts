@@ -60,6 +60,21 @@ describe('a process that asks for more than its store serves', () => {
     expect(second.error).toMatchObject({ reason: 'overloaded' });
   });
 
+  it.each([0, 50])('leaves a caller with waitMs %i behind an unsent request a moment', async (waitMs) => {
+    core.store.unsent = () => overload();
+    acquire();
+    const early = acquire({ waitMs });
+    await core.runtime.pass(199);
+    expect(early.state).toBe('pending');
+    await core.runtime.pass(1);
+    expect(early.error).toMatchObject({ reason: 'overloaded' });
+    const inTime = acquire({ waitMs });
+    await core.runtime.pass(150);
+    await core.store.next('acquire').reply(granted());
+    expect(inTime.error).toBeInstanceOf(LockNotAcquiredError);
+    expect(core.runtime.due, 'of the moment no timer is left').toHaveLength(1);
+  });
+
   it('a waiter that was told "taken" before its last request hears that again', async () => {
     const caller = acquire({ waitMs: 1_000 });
     await core.store.next('acquire').reply(taken(999));

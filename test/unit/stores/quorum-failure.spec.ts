@@ -7,6 +7,7 @@ import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const down = new StoreFailure('connection refused', 'not-executed', { passing: true });
+const busy = new StoreFailure('too many requests wait', 'not-executed', { overloaded: true });
 const wrong = new StoreFailure('wrong password', 'not-executed');
 
 const nodes = ['a', 'b', 'c'].map(
@@ -36,9 +37,16 @@ describe('a quorum without a majority', () => {
   });
 });
 
-it('a quorum whose nodes all reply, and differ, says so', () => {
-  const { message } = new QuorumFailure(new Map(), { nodes, majority: 2 }, 'unknown');
-  expect(message).toBe('the 3 nodes do not agree, and 2 have to');
+describe('a quorum in which nodes were not asked, because this process asks for too much', () => {
+  it.each([
+    { failures: [busy], overloaded: true },
+    { failures: [busy, down], overloaded: true },
+    { failures: [down], overloaded: false },
+    { failures: [busy, down, down], overloaded: false },
+  ])('is overloaded, unless it lacks a majority without that: %j', ({ failures, overloaded }) => {
+    const byNode = new Map(failures.map((failure, i) => [nodes[i]!, failure]));
+    expect(new QuorumFailure(byNode, { nodes, majority: 2 }, 'unknown').overloaded).toBe(overloaded);
+  });
 });
 
 it('the failure of a quorum shows the names of its nodes, and nothing else of them', () => {

@@ -740,6 +740,34 @@ describe('read-write locks', () => {
     expectGranted(await two.kinds.read!.acquire(readFor(key)));
   });
 
+  it('wait with a downgrade for the node that decides', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const writer = writeFor(newKey());
+    expectGranted(await store.kinds.write!.acquire(writer));
+    servers[0]!.space.forceUnlock(writer.finalKey);
+    servers[2]!.hold();
+    const downgrading = watched(store.kinds.write!.downgrade!(writer));
+    await runtime.pass(1_200);
+    expect(downgrading.state).toBe('pending');
+    servers[2]!.letThrough();
+    await settled();
+    expect(downgrading.value).toMatchObject({ status: 'held' });
+  });
+
+  it('say of a downgrade that nothing decides which node has failed', async () => {
+    const { servers, store } = quorumOf(3);
+    const writer = writeFor(newKey());
+    await store.kinds.write!.acquire(writer);
+    servers[2]!.isDown = true;
+    await store.kinds.write!.extendMany([writer]);
+    servers[2]!.isDown = false;
+    servers[2]!.hold();
+    servers[0]!.space.forceUnlock(writer.finalKey);
+    const failure = await failureOf(store.kinds.write!.downgrade!(writer));
+    expect(failure.message).toMatch(/^1 of 3 nodes failed, the others do not agree, .*c: connection refused/);
+    servers[2]!.letThrough();
+  });
+
   it('say that a downgrade is unknown when too few nodes answer', async () => {
     const { servers, store } = quorumOf(3);
     const writer = writeFor(newKey());

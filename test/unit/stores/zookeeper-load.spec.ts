@@ -1,12 +1,21 @@
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { Frames } from '../../../lib/stores/zookeeper/frames.js';
 import { JuteReader, JuteWriter } from '../../../lib/stores/zookeeper/jute.js';
+import { LockPaths } from '../../../lib/stores/zookeeper/lock-path.js';
+import { NodeLocks, type NodeLocksHost } from '../../../lib/stores/zookeeper/node-locks.js';
+import { PathOrder } from '../../../lib/stores/zookeeper/path-order.js';
+import { Places } from '../../../lib/stores/zookeeper/place.js';
 import { remove } from '../../../lib/stores/zookeeper/requests.js';
 import { ZkSession, type RequestTerms } from '../../../lib/stores/zookeeper/zk-session.js';
+import { ZookeeperKind } from '../../../lib/stores/zookeeper/zookeeper-kind.js';
+import { ZookeeperPermits } from '../../../lib/stores/zookeeper/zookeeper-permits.js';
+import { watched } from '../../support/core/core-under-test.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { claimFor } from '../../support/stores/harness.js';
 
 const SESSION_MS = 6_000;
 const COMMAND_MS = 2_000;
@@ -129,6 +138,28 @@ describe('a burst of more requests than the server serves within their time', ()
     ]);
     await test.runtime.pass(COMMAND_MS);
     expect(burst.every(({ outcome }) => outcome === 'replied')).toBe(true);
+  });
+
+  it.each(['exclusive', 'permit'] as const)('ends the look of a short call in its time: %s', async (kind) => {
+    const test = setUp();
+    sent(test);
+    await test.runtime.pass(10);
+    for (let i = 0; i < 1_000; i += 1) sent(test);
+    const { runtime, session } = test;
+    const host = {
+      ...{
+        session,
+        paths: new LockPaths('', '/locks', undefined),
+        order: new PathOrder(),
+        places: new Places(),
+      },
+      locks: new NodeLocks({ runtime, session } as unknown as NodeLocksHost),
+    };
+    const store = kind === 'permit' ? new ZookeeperPermits(host) : new ZookeeperKind(kind, host);
+    const claim = { ...claimFor('k', { waits: false }), kind, of: 3, until: runtime.now() + 200 };
+    const look = watched(store.acquire(claim as Claim));
+    await runtime.pass(200);
+    expect(look.error).toMatchObject({ overloaded: true });
   });
 
   it('is not sent on a new connection for callers that have gone meanwhile', async () => {

@@ -17,20 +17,18 @@ export class QuorumFailure extends StoreFailure {
     const all = failures.map(([, failure]) => failure);
     // With no more failures than this, a majority has replied but disagrees: nodes may have lost what it had.
     const most = nodes.length - majority;
-    const isEnough = failures.length > most;
-    const others = isEnough ? '' : ', the others do not agree';
+    const others = failures.length > most ? '' : ', the others do not agree';
+    const overloaded = all.filter((failure) => failure.overloaded).length;
     super(
-      failures.length === 0
-        ? `the ${nodes.length} nodes do not agree, and ${majority} have to`
-        : `${failures.length} of ${nodes.length} nodes failed${others}, and ${majority} have to agree: ${each}`,
+      `${failures.length} of ${nodes.length} nodes failed${others}, and ${majority} have to agree: ${each}`,
       outcome,
       {
         cause: new AggregateError(all, 'nodes failed'),
-        transient: all.length > 0 && all.every(({ transient }) => transient),
-        overloaded: isEnough && all.filter(({ overloaded }) => !overloaded).length <= most,
+        transient: all.every(({ transient }) => transient),
+        overloaded: overloaded > 0 && all.length - overloaded <= most,
         passing: all.filter(({ passing }) => !passing).length <= most,
-        keyOnly: all.length > 0 && all.every(({ keyOnly }) => keyOnly),
-        claimOnly: all.length > 0 && all.every(({ claimOnly }) => claimOnly),
+        keyOnly: all.every(({ keyOnly }) => keyOnly),
+        claimOnly: all.every(({ claimOnly }) => claimOnly),
       },
     );
     this.#byNode = byNode;

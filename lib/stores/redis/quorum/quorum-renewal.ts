@@ -30,15 +30,9 @@ export class QuorumRenewal<C extends Claim> {
     const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
       node.request(() => kindAt(node, kind).extendMany(requested)),
     );
-    const most = nodes.length - majority;
-    await quorumCall.until((nodeReplies) =>
-      claims.every((_, i) => {
-        const held = nodeReplies.filter((replies) => replies[i]!.status === 'held').length;
-        const lost = nodeReplies.filter((replies) => replies[i]!.status === 'lost').length;
-        return held >= majority || lost > most;
-      }),
-    );
-    if (quorumCall.failures.size > most) throw new QuorumFailure(quorumCall.failures, host, 'unknown');
+    await quorumCall.until(this.isDecided);
+    if (quorumCall.failures.size > nodes.length - majority)
+      throw new QuorumFailure(quorumCall.failures, host, 'unknown');
     const replies = claims.map((claim, i) => this.extended(claim, i, quorumCall));
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status !== 'answered') return;
@@ -50,6 +44,18 @@ export class QuorumRenewal<C extends Claim> {
     });
     return replies;
   }
+
+  /** Whether each claim is held at a majority of nodes, or can be no more. */
+  private readonly isDecided = (nodeReplies: readonly Extending[]): boolean => {
+    const { nodes, majority } = this.host;
+    const most = nodes.length - majority;
+    const count = (i: number, status: ExtendReply['status']): number =>
+      nodeReplies.filter((replies) => replies[i]!.status === status).length;
+    const [first] = nodeReplies;
+    return (
+      first !== undefined && first.every((_, i) => count(i, 'held') >= majority || count(i, 'lost') > most)
+    );
+  };
 
   /**
    * Reacquires a hold at a node that lacks it, and commits the token there: the node was away, or has forgotten. Thus
@@ -111,10 +117,10 @@ export class QuorumRenewal<C extends Claim> {
       const intruder = lost.some((reply) => reply.intruder);
       return { status: 'lost', ...(intruder && { intruder }) };
     }
-    const failures = replies.flatMap(([node, reply]) =>
-      reply.status === 'failed' ? [[node, asFailure(reply.cause)] as const] : [],
-    );
-    return { status: 'failed', cause: new QuorumFailure(new Map(failures), host, 'unknown') };
+    const failures = new Map(quorumCall.failures);
+    for (const [node, reply] of replies)
+      if (reply.status === 'failed') failures.set(node, asFailure(reply.cause));
+    return { status: 'failed', cause: new QuorumFailure(failures, host, 'unknown') };
   }
 
   async downgrade(claim: C): Promise<ExtendReply> {
@@ -125,7 +131,9 @@ export class QuorumRenewal<C extends Claim> {
     const quorumCall = new QuorumCall<Extending>(nodes, (node) =>
       node.request(async () => [await kindAt(node, claim.kind).downgrade!(requested)]),
     );
+    // Readers come in where it has arrived: all nodes get a moment.
     await quorumCall.until(() => false, { runtime: host.runtime, minMs: SILENT_NODES_MS });
+    await quorumCall.until(this.isDecided);
     if (quorumCall.failures.size > nodes.length - majority) {
       throw new QuorumFailure(quorumCall.failures, host, 'unknown');
     }
