@@ -62,6 +62,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'tests',
+          maxWorkers: 4,
           include: ['test/**/*.spec.ts'],
           exclude: [
             ...FAST,

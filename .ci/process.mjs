@@ -1,5 +1,5 @@
 // Starts other programs, in the ways that the scripts in this folder need.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readdirSync, statSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -84,6 +84,22 @@ export const npmWith = (env, ...args) => {
   const [command, first] = npmCommand();
   run(command, [...first, ...args], { env, name: `npm ${args.join(' ')}` });
 };
+
+/** Runs npm beside others. Resolves with its output, and how it failed; undefined when it did not. */
+export const npmAside = (...args) =>
+  new Promise((resolve) => {
+    const [command, first] = npmCommand();
+    const child = spawn(command, [...first, ...args], { cwd: root, stdio: ['ignore', 'pipe', 'pipe'] });
+    let output = '';
+    const add = (chunk) => (output += chunk);
+    child.stdout.setEncoding('utf8').on('data', add);
+    child.stderr.setEncoding('utf8').on('data', add);
+    child.on('error', (error) => resolve({ output, failure: `npm could not be started: ${error.message}` }));
+    child.on('close', (status, signal) => {
+      const failure = `npm ${args.join(' ')} ended with ${signal ?? status}`;
+      resolve({ output, failure: status === 0 ? undefined : failure });
+    });
+  });
 
 /** Runs npm silently and returns its standard output. */
 export const captureNpm = (args, options) => {

@@ -20,7 +20,9 @@ export const claimFor = (core: CoreContext, wanted: WantedHold, wait: TimedWait)
   const { fencing } = core.settings;
   const tokens = fenced && fencing !== false ? 1 : 0;
   const waits = call.waitMs > 0;
-  const until = waits ? sendableUntil(wait, core.runtime.now()) : undefined;
+  // One key that is not waited for has the time-out of requests, and several have it together.
+  const timed = waits ? wait : { startedAt: wait.startedAt, waitMs: core.store.commandTimeoutMs };
+  const until = sendableUntil(timed, core.runtime.now());
   const withdrawnBy = core.withdrawnBy(wait);
   if (kind === 'permit')
     return { kind, finalKey, owner, leaseMs, tokens, waits, of: call.permits, until, withdrawnBy };

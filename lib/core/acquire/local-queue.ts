@@ -235,8 +235,8 @@ export class LocalQueue implements HoldEndListener {
     // Behind a withdrawn request, callers whose time is over hear why it was unsent.
     if (claimOnly) return cause instanceof StoreFailure ? this.failed(cause, doing, 'due') : undefined;
     // An overload leaves the callers behind the contender their own time.
-    const isForAll = scope === 'all' && !overloaded;
-    this.reject((waiter) => isForAll || this.waiters.isDue(waiter), failure, doing);
+    const at = overloaded ? this.host.runtime.now() : undefined;
+    this.reject((one) => (scope === 'all' && !overloaded) || this.waiters.isDue(one, at), failure, doing);
   }
 
   /** The store failed for a passing reason: the contender and those who wait already go on waiting. */

@@ -14,13 +14,14 @@ export class LocalWaiters extends ArrivalOrder<Waiter> {
     (this.due ??= new Set()).add(waiter);
   }
 
-  isDue(waiter: Waiter): boolean {
-    return this.due?.has(waiter) === true;
+  /** Whether the time of a waiter is over; with `now`, also the one that it has to be sent by. */
+  isDue(waiter: Waiter, now = Infinity): boolean {
+    return this.due?.has(waiter) === true && sendableUntil(waiter.wait, waiter.wait.startedAt) <= now;
   }
 
   /** Waiters whose time is over; with `now`, only those that have no request of their own to come. */
-  allDue(now = Infinity): readonly Waiter[] {
-    return this.due ? [...this.due].filter(({ wait }) => sendableUntil(wait, wait.startedAt) <= now) : [];
+  allDue(now?: number): readonly Waiter[] {
+    return this.due ? [...this.due].filter((waiter) => this.isDue(waiter, now)) : [];
   }
 
   override delete(waiter: Waiter): void {

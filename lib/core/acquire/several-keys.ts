@@ -36,7 +36,7 @@ export class SeveralKeys {
     const { core } = this;
     hold.stopRenewing();
     // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
-    const claim = { ...hold.claim, leaseMs, reacquires: true, waits: false };
+    const claim = { ...hold.claim, leaseMs, reacquires: true, waits: false, until: undefined };
     const reply = await core.requests.acquire(claim).catch((failure: unknown) => {
       core.requests.acquireFailed(claim, failure);
       throw storeError(core.shown(hold.key), failure, 'setting the lease of', core.runtime.now() - sentAt);

@@ -40,7 +40,7 @@ export class Load {
       (isSilent
         ? `${name} has not replied for ${Math.round(silentForMs)} ms: `
         : `this process asks ${name} for more than it serves: `) +
-      `${this.unsent} requests wait, and about ${Math.round(Math.max(this.perSecond, this.sent))} are served a second`;
+      `${this.unsent > 0 ? `${this.unsent} requests wait` : 'others about the same key came first'}, and about ${Math.round(Math.max(this.perSecond, this.sent))} are served a second`;
     return new StoreFailure(text, 'not-executed', { overloaded: true });
   }
 }

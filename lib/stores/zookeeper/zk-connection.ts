@@ -151,7 +151,10 @@ export class ZkConnection {
   ): Promise<T> {
     const { until, replyMs, mayWait, withdrawnBy } = terms;
     const { unsent } = this;
-    if (this.cause || this.pending.length < MAX_UNDER_WAY) return this.sendNow(request, replyMs);
+    if (this.cause || this.pending.length < MAX_UNDER_WAY) {
+      this.load.sends(this.host.runtime.now());
+      return this.sendNow(request, replyMs);
+    }
     return new Promise<T>((resolve, reject) => {
       const urgency = mayWait ? 'other' : 'release';
       const send = (): void => void this.sendNow(request, replyMs).then(resolve, reject);

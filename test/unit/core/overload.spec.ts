@@ -75,6 +75,30 @@ describe('a process that asks for more than its store serves', () => {
     expect(core.runtime.due, 'of the moment no timer is left').toHaveLength(1);
   });
 
+  it('leaves a caller that has just come its moment, when the one before it ends', async () => {
+    core.store.unsent = () => overload();
+    acquire({ waitMs: 300 });
+    await core.runtime.pass(290);
+    const late = acquire({ waitMs: 0 });
+    await core.runtime.pass(10);
+    await core.store.next('acquire').fail(overload());
+    expect(late.state).toBe('pending');
+    await core.store.next('acquire').reply(granted());
+    expect(late.state).toBe('fulfilled');
+  });
+
+  it('gives several keys that are not waited for one time-out of requests', async () => {
+    const all = watched(core.manager.acquire(['a', 'b'], core.call({ waitMs: 0 })));
+    const first = core.store.next('acquire');
+    const until = core.runtime.now() + core.store.commandTimeoutMs;
+    await core.runtime.pass(700);
+    await first.reply(granted());
+    const second = core.store.next('acquire');
+    expect([first.claim.until, second.claim.until]).toEqual([until, until]);
+    await second.reply(granted());
+    expect(all.state).toBe('fulfilled');
+  });
+
   it('a waiter that was told "taken" before its last request hears that again', async () => {
     const caller = acquire({ waitMs: 1_000 });
     await core.store.next('acquire').reply(taken(999));

@@ -241,9 +241,25 @@ describe('a lane', () => {
     const lost = run(newLane(), 'never');
     await runtime.pass(TIMEOUT_MS);
     expect(lost.error).toMatchObject({
-      ...{ outcome: 'not-executed', overloaded: false, passing: true },
+      ...{ outcome: 'not-executed', overloaded: false, passing: true, transient: false },
       message: 'there was no connection to a database within 2000 ms',
     });
+  });
+
+  it('a connection that takes longer than a caller has time is no outage, unless the last one was refused', async () => {
+    let refuse: (failure: SqlFailure) => void = nothing;
+    connect = () => new Promise((_, reject) => (refuse = reject));
+    const lane = newLane();
+    const short = (): Watched<unknown> => run(lane, 'short', { until: runtime.now() + 200 });
+    const first = short();
+    await runtime.pass(200);
+    expect(first.error).toMatchObject({ outcome: 'not-executed', transient: true });
+    const refusal = new SqlFailure('connection refused', 'not-executed', { passing: true });
+    refuse(refusal);
+    await settled();
+    const second = short();
+    await runtime.pass(200);
+    expect(second.error).toMatchObject({ transient: false, passing: true, cause: refusal });
   });
 
   it('behind a server that is silent, an unsent statement says so, and the store fails only after the time-out', async () => {

@@ -160,6 +160,9 @@ describe('a burst of more requests than the server serves within their time', ()
     const look = watched(store.acquire(claim as Claim));
     await runtime.pass(200);
     expect(look.error).toMatchObject({ overloaded: true });
+    expect((look.error as Error).message).toMatch(
+      /: \d{3} requests wait, and about \d+ are served a second$/,
+    );
   });
 
   it('is not sent on a new connection for callers that have gone meanwhile', async () => {
