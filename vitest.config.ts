@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { fromOtherPackages } from './test/support/other-packages/vite-plugin.js';
 import { PROPERTY_TIMEOUT_MS } from './test/support/property/runs.js';
+import { SlowestFirst } from './test/support/slowest-first.js';
 
 const source = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -48,9 +49,6 @@ export default defineConfig({
         test: {
           name: 'fast',
           include: FAST,
-          // Files share a process, and so the modules they import: more than half of the time went into importing them
-          // again.
-          isolate: false,
           setupFiles: ['test/support/ended-timers.ts'],
           // A test that looks for a server finds none and fails, instead of making this loop slow.
           env: { PATH: '' },
@@ -62,7 +60,6 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'tests',
-          maxWorkers: 4,
           include: ['test/**/*.spec.ts'],
           exclude: [
             ...FAST,
@@ -119,6 +116,7 @@ export default defineConfig({
         test: {
           name: 'nightly-sale',
           include: SALE,
+          maxWorkers: 2,
           sequence: { groupOrder: 1 },
         },
       },
@@ -127,6 +125,7 @@ export default defineConfig({
         test: {
           name: 'nightly-installs',
           include: INSTALLS,
+          maxWorkers: 2,
           sequence: { groupOrder: 2 },
         },
       },
@@ -134,6 +133,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'installs',
+          maxWorkers: 2,
           include: ['test/package/*.spec.ts'],
           exclude: INSTALLS,
           sequence: { groupOrder: 2 },
@@ -142,7 +142,13 @@ export default defineConfig({
     ],
     // Processes, not threads: tests send signals and watch for what a process leaves behind.
     pool: 'forks',
-    maxWorkers: 2,
+    // Files share a process, and so the modules they import: importing them again took a good part of the time.
+    isolate: false,
+    // More than the two processors: most of the time a test waits, for its server or for the end of a lease.
+    maxWorkers: 4,
+    sequence: { sequencer: SlowestFirst },
+    // Vitest's own 50 ms would be most of a case of the contract.
+    expect: { poll: { interval: 5 } },
     allowOnly: false,
     retry: 0,
     // A failure of one run in a hundred is seen once: its message says all that was found.

@@ -8,7 +8,7 @@ import type { FromSoak, ToSoak } from './process/soak.process.js';
 import type { FullStock, SoakResult } from './verdict.js';
 
 /** Compiled code, and caches of a fixed size: what is there after the first cycles stays. */
-const WARM_UP_CYCLES = 40_000;
+const WARM_UP_CYCLES = 20_000;
 const STEPS = 50;
 const STEPS_FOR_A_LOOK_AT_THE_HEAP = 5;
 const STEP_TIMEOUT_MS = 600_000;

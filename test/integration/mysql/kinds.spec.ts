@@ -51,7 +51,9 @@ it('a server that ends connections with their transactions keeps those of the st
   try {
     // A service of an earlier test may still close its own.
     const others = await lab.connections();
-    const { locks } = lab.open({}, { lanes: 1 });
+    const { locks, manager } = lab.open({}, { lanes: 1 });
+    // Its checks have a connection of their own.
+    await manager.open();
     const permits = locks.permits(newKey(), { permits: 1 });
     await permits.withPermit(() => undefined);
     const own = (await lab.connections()).filter((one) => !others.includes(one));

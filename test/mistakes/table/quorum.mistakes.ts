@@ -167,9 +167,9 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     name: 'a renewal by one node',
     edits: [
       {
-        in: 'QuorumRenewal.extendMany',
-        find: 'return held >= majority || lost > most;',
-        replace: 'return held >= 1;',
+        in: 'QuorumRenewal.isDecided',
+        find: "count(i, 'held') >= majority || count(i, 'lost') > most",
+        replace: "count(i, 'held') >= 1",
       },
       {
         in: 'QuorumRenewal.extended',

@@ -118,8 +118,9 @@ export const SQL_SIMULATED_MISTAKES: readonly SqlSimulatedMistake[] = [
     edits: [
       {
         in: 'Lane.connect',
-        find: 'this.isConnecting = false; this.next();',
-        replace: 'if (this.session && !this.session.isOver) { this.isConnecting = false; this.next(); }',
+        find: 'this.connectingSince = undefined; this.next();',
+        replace:
+          'if (this.session && !this.session.isOver) { this.connectingSince = undefined; this.next(); }',
       },
     ],
     rules: ['nobody'],
