@@ -9,8 +9,9 @@ import type { FullStock, SoakResult } from './verdict.js';
 
 /** Compiled code, and caches of a fixed size: what is there after the first cycles stays. */
 const WARM_UP_CYCLES = 20_000;
-const STEPS = 50;
-const STEPS_FOR_A_LOOK_AT_THE_HEAP = 5;
+const LOOKS = 10;
+/** A step ends with its last cycle, which may wait for the end of a lease. */
+const CYCLES_OF_A_STEP = 20_000;
 const STEP_TIMEOUT_MS = 600_000;
 const SHORT_LEASES_MS = 1_000;
 
@@ -85,17 +86,18 @@ export const soak = async ({ cycles, progress }: SoakOptions): Promise<SoakResul
 
   worker.send({ type: 'open', url: server.url });
   await worker.next('opened');
-  progress?.begin(`${cycles.toLocaleString('en')} cycles`, STEPS + 1);
+  const cyclesForALook = Math.ceil(cycles / LOOKS);
+  const steps = Math.ceil(cyclesForALook / CYCLES_OF_A_STEP);
+  progress?.begin(`${cycles.toLocaleString('en')} cycles`, LOOKS * steps + 1);
   await run(WARM_UP_CYCLES);
   const first = await takeStock(worker, server);
   const heapBytes = [first.heapBytes];
   let last = first;
   let seconds = 0;
-  for (let step = 1; step <= STEPS; step += 1) {
+  for (let look = 1; look <= LOOKS; look += 1) {
     const startedAt = performance.now();
-    await run(Math.ceil(cycles / STEPS));
+    for (let step = 1; step <= steps; step += 1) await run(Math.ceil(cyclesForALook / steps));
     seconds += (performance.now() - startedAt) / 1_000;
-    if (step % STEPS_FOR_A_LOOK_AT_THE_HEAP > 0) continue;
     last = await takeStock(worker, server);
     heapBytes.push(last.heapBytes);
   }
