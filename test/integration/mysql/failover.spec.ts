@@ -3,7 +3,8 @@ import { until, within } from '../../support/async.js';
 import { MysqlLab, newKey, rowName } from '../../support/mysql/mysql-lab.js';
 import { MysqlServer } from '../../support/mysql/mysql-server.js';
 
-const commandTimeoutMs = 500;
+// Also a first connection beside other work comes within this time.
+const commandTimeoutMs = 1_500;
 const BINLOG = ['--log-bin=binlog', '--log-slave-updates', '--gtid-strict-mode=1'];
 const WAIT = { waitMs: 20_000 };
 

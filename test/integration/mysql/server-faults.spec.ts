@@ -6,7 +6,8 @@ import { MysqlLab, newKey, NOW, rowName } from '../../support/mysql/mysql-lab.js
 import { ServerClock } from '../../support/server-clock.js';
 import { holdFive } from '../../support/sql/held-keys.js';
 
-const commandTimeoutMs = 400;
+// Also a first connection beside other work comes within this time.
+const commandTimeoutMs = 1_500;
 const WAIT = { waitMs: 20_000 };
 
 let lab: MysqlLab;
@@ -183,7 +184,7 @@ describe('a foreign transaction that has a row locked', () => {
   it.each(['exclusive', 'permit'] as const)(
     'of the kind %s, skips it and renews the others',
     async (kind) => {
-      const store = lab.store({ lanes: 1, commandTimeoutMs: 400 });
+      const store = lab.store({ lanes: 1, commandTimeoutMs: 1_500 });
       const { keys, extend } = await holdFive(store, kind);
       await using _foreign = await lab.foreignTransaction(keys[0]);
       const waits = await status('Innodb_row_lock_waits');

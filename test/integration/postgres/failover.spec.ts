@@ -3,7 +3,8 @@ import { until } from '../../support/async.js';
 import { newKey, PostgresLab, rowName } from '../../support/postgres/postgres-lab.js';
 import { PostgresServer } from '../../support/postgres/postgres-server.js';
 
-const commandTimeoutMs = 500;
+// Also a first connection beside other work comes within this time.
+const commandTimeoutMs = 1_500;
 const WAIT = { waitMs: 20_000 };
 
 const startPair = async (synchronous: boolean) => {

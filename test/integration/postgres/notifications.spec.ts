@@ -133,7 +133,7 @@ describe('notifications', () => {
 
   it('that are not heard are warned of once, and waiters poll', async () => {
     const listenUrl = elsewhere();
-    const waiter = lab.open({}, { listenUrl, commandTimeoutMs: 300 });
+    const waiter = lab.open({}, { listenUrl, commandTimeoutMs: 1_500 });
     await waiter.manager.open();
     const warned = () => until(() => waiter.log.length > 0, { what: 'a warning' });
     const holder = lab.open();

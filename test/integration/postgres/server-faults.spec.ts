@@ -150,7 +150,7 @@ describe('a foreign transaction that has rows locked', () => {
   it.each(['exclusive', 'permit'] as const)(
     'of the kind %s, skips it and renews the others',
     async (kind) => {
-      const store = lab.store({ lanes: 1, commandTimeoutMs: 400 });
+      const store = lab.store({ lanes: 1, commandTimeoutMs: 1_500 });
       const { keys, extend } = await holdFive(store, kind);
       await using _foreign = await lab.foreignTransaction(keys[0]);
       const replies = await extend();
