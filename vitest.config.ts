@@ -145,7 +145,7 @@ export default defineConfig({
     // Files share a process, and so the modules they import: importing them again took a good part of the time.
     isolate: false,
     // More than the two processors: most of the time a test waits, for its server or for the end of a lease.
-    maxWorkers: 4,
+    maxWorkers: 3,
     sequence: { sequencer: SlowestFirst },
     // Vitest's own 50 ms would be most of a case of the contract.
     expect: { poll: { interval: 5 } },

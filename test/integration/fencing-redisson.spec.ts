@@ -72,7 +72,7 @@ describe("tokens of Redisson's counter", () => {
     await lab.admin.set(counterOf(key), '5', 'PX', 60_000);
     expect(await take(one, key)).toBe(6);
     expect(await lab.admin.pttl(counterOf(key))).toBe(-1);
-    const brief = await one.locks.acquire(key, { leaseMs: 20 });
+    const brief = await one.locks.acquire(key, { leaseMs: 500 });
     await until(() => brief.lost);
     const forced = await one.locks.acquire(key);
     await one.locks.forceUnlock(key);

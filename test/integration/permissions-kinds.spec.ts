@@ -78,7 +78,7 @@ const usePermits = async (one: OpenLocks, two: OpenLocks): Promise<void> => {
   await using _java = await one.locks.permits('java').acquire();
   // Beside one that is held there is one whose time is over: it is cleared away.
   await using _held = await one.locks.permits('mail', { permits: 2 }).acquire();
-  const ended = await one.locks.permits('mail', { permits: 2 }).acquire({ leaseMs: 20 });
+  const ended = await one.locks.permits('mail', { permits: 2 }).acquire({ leaseMs: 500 });
   await until(async () => (await lab.admin.zcount('{lock:mail}:timeout', '-inf', Date.now())) === 1);
   await two.locks.permits('mail', { permits: 2 }).withPermit(() => undefined);
   expect(await ended.release()).toBe('lost');

@@ -31,7 +31,7 @@ const permits = async (rule: string, one: OpenLocks, two: OpenLocks): Promise<vo
   await lab.admin.set('lock:forced', 3);
   await one.locks.permits('forced').acquire();
   const only = await one.locks.permits('only', { permits: 3 }).acquire();
-  await one.locks.permits('mail').acquire({ leaseMs: 20 });
+  await one.locks.permits('mail').acquire({ leaseMs: 500 });
   await until(async () => (await lab.admin.zcount('{lock:mail}:timeout', '-inf', Date.now())) === 1);
   await takeAway(rule);
   const outcomes = await Promise.allSettled([

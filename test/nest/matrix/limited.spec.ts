@@ -211,7 +211,7 @@ describe.each(PLACES)('@Limited over two instances of an app, with its permits i
   it('gets the permit of an instance that is gone when its lease is over', async () => {
     const [one, two] = await startTwo();
     // It is neither renewed nor released, as after a crash.
-    const crashed = await one.locks.permits('render', { permits: 1 }).acquire({ leaseMs: 200 });
+    const crashed = await one.locks.permits('render', { permits: 1 }).acquire({ leaseMs: 500 });
     const waiting = two.locks
       .permits('render', { permits: 1 })
       .withPermit({ waitMs: 60_000 }, () => 'rendered');
