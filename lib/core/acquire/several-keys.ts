@@ -3,6 +3,7 @@ import { lostError, storeError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import type { LeasePart } from '../lease/lease-part.js';
 import type { Taken } from '../seam/reply.js';
+import { MIN_UNSENT_MS } from './wait.js';
 
 /** A read-write lock is where a hold was that had the key alone. */
 const hasIntruder = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
@@ -36,7 +37,9 @@ export class SeveralKeys {
     const { core } = this;
     hold.stopRenewing();
     // The owner's own hold is re-armed, also to a shorter time; that brings a new token.
-    const claim = { ...hold.claim, leaseMs, reacquires: true, waits: false, until: undefined };
+    // All is taken: it is not withdrawn any more, and may be sent for a moment also when the caller's time is over.
+    const until = Math.max(hold.claim.until ?? 0, sentAt + MIN_UNSENT_MS);
+    const claim = { ...hold.claim, leaseMs, reacquires: true, waits: false, until, withdrawnBy: undefined };
     const reply = await core.requests.acquire(claim).catch((failure: unknown) => {
       core.requests.acquireFailed(claim, failure);
       throw storeError(core.shown(hold.key), failure, 'setting the lease of', core.runtime.now() - sentAt);

@@ -23,7 +23,7 @@ export const deadlineOf = (wait: Pick<TimedWait, 'startedAt' | 'waitMs'>): numbe
   wait.startedAt + wait.waitMs;
 
 /** An acquire may be sent for so long, in ms, also when its caller waits for less: a short moment is no overload. */
-const MIN_UNSENT_MS = 200;
+export const MIN_UNSENT_MS = 200;
 
 /** Until when a request that is to be sent from `from` on may be sent. */
 export const sendableUntil = (wait: Pick<TimedWait, 'startedAt' | 'waitMs'>, from: number): number =>

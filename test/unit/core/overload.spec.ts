@@ -99,6 +99,17 @@ describe('a process that asks for more than its store serves', () => {
     expect(all.state).toBe('fulfilled');
   });
 
+  it('sets the lease of several keys within the time of the call, and withdraws that no more', async () => {
+    const controller = new AbortController();
+    const call = core.call({ waitMs: 1_000, leaseMs: 5_000, signal: controller.signal });
+    watched(core.manager.acquire(['a', 'b'], call));
+    const until = core.runtime.now() + 1_000;
+    for (let i = 0; i < 2; i += 1) await core.store.next('acquire').reply(granted());
+    const { claim } = core.store.next('acquire');
+    expect(claim).toMatchObject({ leaseMs: 5_000, reacquires: true, until });
+    expect(claim.withdrawnBy).toBeUndefined();
+  });
+
   it('a waiter that was told "taken" before its last request hears that again', async () => {
     const caller = acquire({ waitMs: 1_000 });
     await core.store.next('acquire').reply(taken(999));
