@@ -169,7 +169,7 @@ export class LocalQueue implements HoldEndListener {
         const now = runtime.now();
         // While the request is unsent, the store works: what it said last is true, as far as anybody can know.
         const failure = this.outage.isOn ? this.outage.failure : this.refused ? undefined : unsent;
-        // What has just begun may be sent in a moment.
+        // An unsent request has a least time, and so has a caller behind it.
         const moreMs = failure && failure === unsent ? sendableUntil(wait, wait.startedAt) - now : 0;
         if (failure && moreMs <= 0) return reject(this.storeError(wait, failure));
         // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does

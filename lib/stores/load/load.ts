@@ -36,11 +36,13 @@ export class Load {
    */
   overloaded(name: string, silentForMs: number): StoreFailure {
     const isSilent = silentForMs >= SILENT_MS;
+    const before = this.unsent > 0 ? `${this.unsent} requests wait` : 'others about the same key came first';
+    const rate = Math.round(Math.max(this.perSecond, this.sent));
     const text =
       (isSilent
         ? `${name} has not replied for ${Math.round(silentForMs)} ms: `
         : `this process asks ${name} for more than it serves: `) +
-      `${this.unsent > 0 ? `${this.unsent} requests wait` : 'others about the same key came first'}, and about ${Math.round(Math.max(this.perSecond, this.sent))} are served a second`;
+      `${before}, and about ${rate} are served a second`;
     return new StoreFailure(text, 'not-executed', { overloaded: true });
   }
 }
