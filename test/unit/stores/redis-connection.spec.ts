@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { RedisLike } from '../../../lib/stores/redis/connection/redis-client.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
-import { replyError } from '../../../lib/stores/redis/connection/redis-failure.js';
+import { replyError, type RedisFailure } from '../../../lib/stores/redis/connection/redis-failure.js';
 import { nameSession } from '../../../lib/stores/redis/connection/redis-session.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import { CommandDeadlines } from '../../../lib/stores/load/command-deadlines.js';
@@ -99,7 +99,7 @@ describe('a new connection on a narrow way', () => {
     };
     const scripts = ['return 1', 'return 2', 'return 3'].map((source) => new Script(source));
     const deadlines = new CommandDeadlines(1_000, runtime);
-    const named = nameSession(client as unknown as RedisLike, scripts, deadlines);
+    const named = nameSession(client as unknown as RedisLike, scripts, deadlines, () => undefined);
     await vi.advanceTimersByTimeAsync(5_000);
     return { id: (await named).id, loaded, ended: client.stream.destroyed, idle: deadlines.idle };
   };
@@ -108,6 +108,34 @@ describe('a new connection on a narrow way', () => {
     const loaded = ['return 1', 'return 2', 'return 3'];
     expect(await load([0, 0, 0], 900)).toEqual({ id: '7', loaded, ended: false, idle: true });
     expect((await load([0, 0, 0], 1_200)).ended).toBe(true);
+  });
+
+  it('is waited for by each request for its own time, and is no outage meanwhile', async () => {
+    const client = new TakingClient();
+    const runtime = systemRuntime();
+    const load = client.call.bind(client);
+    let loadsMs = 0;
+    client.call = (...[, what]: string[]) => {
+      if (what !== 'load') return load();
+      loadsMs += 400;
+      return new Promise((resolve) => void runtime.setTimer(() => resolve('OK'), loadsMs));
+    };
+    const scripts = Array.from({ length: 6 }, (_, i) => new Script(`return ${i}`));
+    const connection = new RedisConnection(client as unknown as RedisLike, {
+      ...{ timeoutMs: 1_000, runtime, scripts },
+    });
+    const ask = (waitMs: number) =>
+      connection
+        .run(scripts[0]!, ['a'], [], String, { until: runtime.now() + waitMs })
+        .then(String, ({ message, transient }: RedisFailure) => ({ message, transient }));
+    const replies = [ask(300), ask(1_500), ask(5_000)];
+    const late = {
+      message: 'the scripts of the locks were still on their way to Redis: that way is narrow',
+      transient: true,
+    };
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(await Promise.all(replies)).toEqual([late, late, 'OK']);
+    connection.close();
   });
 
   it.each([

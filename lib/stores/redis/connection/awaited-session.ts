@@ -7,19 +7,25 @@ interface Waiter {
   reject(failure: RedisFailure): void;
 }
 
-/** Requests that wait for the next connection, within the command time-out. None of them has been sent. */
+/** Requests that wait for the next connection. None of them has been sent. */
 export class AwaitedSession {
   private waiters = new Set<Waiter>();
 
   constructor(private readonly deadlines: CommandDeadlines) {}
 
-  /**  @param late makes the failure of a request that is still waiting after the time-out. */
-  next(late: () => RedisFailure): Promise<RedisSession> {
+  /**
+   * @param late makes the failure of a request that is still waiting after the command time-out; undefined when it may
+   *   wait as long again
+   */
+  next(late: () => RedisFailure | undefined): Promise<RedisSession> {
     return new Promise((resolve, reject) => {
-      const inFlight = this.deadlines.add(() => {
+      const onLate = (): void => {
+        const failure = late();
+        if (!failure) return void (inFlight = this.deadlines.add(onLate));
         this.waiters.delete(waiter);
-        reject(late());
-      });
+        reject(failure);
+      };
+      let inFlight = this.deadlines.add(onLate);
       const waiter: Waiter = {
         resolve: (session) => {
           inFlight.done = true;

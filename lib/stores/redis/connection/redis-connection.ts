@@ -14,6 +14,7 @@ import {
   isUnwritable,
   mayReconnect,
   notReady,
+  stillLoading,
   timedOut,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
@@ -38,6 +39,8 @@ interface Life {
   alive: boolean;
   /** Whether the server has refused the database. The next command asks for it again. */
   refused: boolean;
+  /** Whether scripts are on their way, and the server replies: else the connection is dropped within the time-out. */
+  isLoading: boolean;
 }
 
 export interface RedisConnectionOptions {
@@ -207,7 +210,7 @@ export class RedisConnection implements Commands {
     reject: (failure: unknown) => void,
     isAgain = false,
   ): void {
-    this.ready().then((session) => {
+    this.ready(request.claim?.until).then((session) => {
       // Earlier requests may be in the batch by now: send them first.
       this.sharedRuns.flush();
       if (isAgain || this.session !== session || this.window.isOpen)
@@ -281,8 +284,8 @@ export class RedisConnection implements Commands {
     if (session === this.session) this.window.replied(runs, sentAt);
   }
 
-  /** Waits for the connection, within the command time-out. */
-  private ready(): Promise<RedisSession> {
+  /** Waits for the connection within the command time-out, and until then while the server loads scripts. */
+  private ready(until = -Infinity): Promise<RedisSession> {
     if (this.closedBecause !== undefined) return Promise.reject(this.notSent(this.closedBecause));
     this.onDown('needed');
     // A client that gave up (a foreign retryStrategy) connects once more for each command. Its errors also arrive as
@@ -294,13 +297,15 @@ export class RedisConnection implements Commands {
       });
     // The same goes for a server that refused the database: an operator may have fixed that.
     if (this.life?.refused) void this.open(this.life);
-    return this.awaited.next(() =>
-      this.notSent(notReady(this.errors.last, this.timeoutMs) + this.silentSentinels.text),
-    );
+    return this.awaited.next(() => {
+      if (!this.life?.isLoading)
+        return this.notSent(notReady(this.errors.last, this.timeoutMs) + this.silentSentinels.text);
+      return this.deadlines.runtime.now() < until ? undefined : stillLoading();
+    });
   }
 
   private async begin(): Promise<void> {
-    this.life = { alive: true, refused: false };
+    this.life = { alive: true, refused: false, isLoading: false };
     await this.open(this.life);
   }
 
@@ -312,7 +317,7 @@ export class RedisConnection implements Commands {
     );
     if (!life.alive) return;
     if (refusal !== undefined) return this.refused(life, this.errors.clean(refusal));
-    const name = await nameSession(this.#client, this.scripts, this.deadlines);
+    const name = await nameSession(this.#client, this.scripts, this.deadlines, () => (life.isLoading = true));
     if (!life.alive) return;
     this.errors.note(undefined);
     this.session = Object.assign(life, name, { of: this.id });

@@ -78,6 +78,14 @@ export const notReady = (cause: Error | undefined, timeoutMs: number): string =>
     ? `Redis was not ready within ${timeoutMs} ms: ${unwrapped(cause.message)}`
     : `there was no connection to Redis within ${timeoutMs} ms`;
 
+/** Returns the failure of a command that waited for its connection while the server was replying: that is no outage. */
+export const stillLoading = (): RedisFailure =>
+  new RedisFailure(
+    'the scripts of the locks were still on their way to Redis: that way is narrow',
+    'not-executed',
+    { transient: true },
+  );
+
 /** Returns the failure of a command that was sent and has no reply within the time-out. */
 export const timedOut = (timeoutMs: number, cause: Error | undefined, session: RedisSession): RedisFailure =>
   new RedisFailure(

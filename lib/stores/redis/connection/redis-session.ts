@@ -20,11 +20,14 @@ export interface RedisSession extends SessionName {
 /**
  * Asks the server for the identity of a new connection, and loads the scripts that it lacks. All of them together are too
  * large to be sent again on each connection: on a narrow way, the renewals behind them would come too late.
+ *
+ * @param onReply called when a script is loaded and more of them are on their way
  */
 export const nameSession = async (
   client: RedisLike,
   scripts: readonly Script[],
   deadlines: CommandDeadlines,
+  onReply: () => void,
 ): Promise<SessionName> => {
   const startWaiting = () => deadlines.add(() => dropSocket(client));
   let inFlight = startWaiting();
@@ -42,6 +45,7 @@ export const nameSession = async (
     // A server that replies works, however long all of them take.
     inFlight.done = true;
     inFlight = startWaiting();
+    onReply();
   }
   inFlight.done = true;
   if (!info) return { id: id || undefined, address: undefined };
