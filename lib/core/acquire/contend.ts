@@ -257,7 +257,7 @@ class Contention {
     const again = getsAnotherTry(failure, queue.outage, caller);
     if (!again && failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
     // A waiter whose time is over already does not wait for the outcome of another try; the others have their own.
-    if (this.isContender) queue.failed(failure, 'acquiring', again ? 'due' : 'all');
+    if (this.isContender) queue.failed(failure, 'acquiring', again ? 'due' : 'all', isLate);
     if (again && !isLate) return { status: 'not-now' };
     // In an overload the store works, and its last reply was "taken".
     if (failure.overloaded && isLate && this.blocking) throw core.reasonToStop(wait) ?? this.takenError();

@@ -230,12 +230,12 @@ export class LocalQueue implements HoldEndListener {
   }
 
   /** The store failed: all waiters hear of it, or only those whose time is over anyway. */
-  failed(failure: unknown, doing: string, scope: 'all' | 'due' = 'all'): void {
+  failed(failure: unknown, doing: string, scope: 'all' | 'due' = 'all', contenderLeaves = false): void {
     const { claimOnly, cause, overloaded } = failure as Partial<StoreFailure>;
     // Behind a withdrawn request, callers whose time is over hear why it was unsent.
     if (claimOnly) return cause instanceof StoreFailure ? this.failed(cause, doing, 'due') : undefined;
-    // An overload leaves the callers behind the contender their own time.
-    const at = overloaded ? this.host.runtime.now() : undefined;
+    // Callers behind a contender that leaves, or hears of an overload, have their own time to ask.
+    const at = overloaded || contenderLeaves ? this.host.runtime.now() : undefined;
     this.reject((one) => (scope === 'all' && !overloaded) || this.waiters.isDue(one, at), failure, doing);
   }
 

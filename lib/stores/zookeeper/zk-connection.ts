@@ -314,14 +314,11 @@ export class ZkConnection {
 
 const nothing = (): void => undefined;
 
-export const noConnection = (cause: Error | undefined): ZkFailure =>
+export const noConnection = (cause: Error | undefined, transient = false): ZkFailure =>
   new ZkFailure(
     `No connection to ZooKeeper: ${cause?.message ?? 'no server has replied yet'}`,
     'not-executed',
-    {
-      cause,
-      passing: true,
-    },
+    { cause, transient, passing: true },
   );
 
 const helloOf = ({ id, password, timeoutMs, lastSeen }: SessionHello): Buffer =>

@@ -79,6 +79,8 @@ export class ZkSession {
   private readonly waiting = new Set<Waiting>();
   private lastSeen = 0n;
   private lastCause: Error | undefined;
+  /** Whether the last try to connect failed. */
+  private isRefused = false;
   private beat: unknown;
   private readonly closing = new AbortController();
 
@@ -155,20 +157,19 @@ export class ZkSession {
       if (within && within !== this.life) return Promise.reject(sessionOver());
       // Its caller may have gone while it waited for the connection.
       const isWithdrawn = withdrawnBy.some(({ aborted }) => aborted);
-      return isWithdrawn ? Promise.reject(withdrawn(noConnection(this.lastCause))) : useIt(opened);
+      return isWithdrawn ? Promise.reject(withdrawn(this.noConnection())) : useIt(opened);
     };
     const { connection, closing } = this;
     const { runtime } = this.settings;
     if (closing.signal.aborted) return Promise.reject(closed());
     // It had to wait for earlier ones about the same path.
     const isOpen = connection && !connection.isOver;
-    if (runtime.now() >= until)
-      return Promise.reject(isOpen ? connection.tooLate : noConnection(this.lastCause));
+    if (runtime.now() >= until) return Promise.reject(isOpen ? connection.tooLate : this.noConnection());
     if (isOpen) return use(connection);
     return new Promise<T>((resolve, reject) => {
       const late = (): void => {
         this.waiting.delete(waiting);
-        reject(noConnection(this.lastCause));
+        reject(this.noConnection());
       };
       // Without a connection, no request waits longer than one with a reply may take.
       const timer = runtime.setTimer(late, Math.min(until, this.timeLimit()) - runtime.now());
@@ -185,6 +186,11 @@ export class ZkSession {
       this.waiting.add(waiting);
       void this.connect();
     });
+  }
+
+  /** A caller may have less time than a connection takes. That is no outage. */
+  private noConnection(): ZkFailure {
+    return noConnection(this.lastCause, !this.isRefused);
   }
 
   /** Tries one server after the other, while a session lives or a request waits. */
@@ -264,6 +270,7 @@ export class ZkSession {
     } catch (cause) {
       opened?.destroy(cause as Error);
       this.lastCause = cause as Error;
+      this.isRefused = true;
     } finally {
       stopListening();
     }
@@ -271,6 +278,7 @@ export class ZkSession {
 
   private established(connection: ZkConnection, timeoutMs: number): void {
     this.connection = connection;
+    this.isRefused = false;
     this.keepAlive(connection, timeoutMs);
     for (const waiting of [...this.waiting]) {
       this.waiting.delete(waiting);

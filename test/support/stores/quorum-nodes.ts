@@ -70,11 +70,11 @@ export class NodeServer {
     this.held ??= [];
   }
 
-  /** What has waited goes on, in its order. */
-  letThrough(): void {
+  /** What has waited goes on, in its order, or backwards. */
+  letThrough(how: 'in order' | 'backwards' = 'in order'): void {
     const { held = [] } = this;
     this.held = undefined;
-    for (const go of held) go();
+    for (const go of how === 'in order' ? held : held.reverse()) go();
   }
 
   /** What it has not read yet comes now. */

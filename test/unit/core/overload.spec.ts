@@ -15,6 +15,9 @@ import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 
 const overload = (): StoreFailure =>
   new StoreFailure('this process asks it for more than it serves', 'not-executed', { overloaded: true });
+/** A connection takes longer than the caller has. */
+const opening = (): StoreFailure =>
+  new StoreFailure('there was no connection yet', 'not-executed', { transient: true });
 
 describe('a process that asks for more than its store serves', () => {
   let core: ReturnType<typeof coreUnderTest>;
@@ -44,14 +47,17 @@ describe('a process that asks for more than its store serves', () => {
     expect([events, core.log.lines]).toEqual([[], []]);
   });
 
-  it('leaves the callers behind the one that hears of it their own time', async () => {
-    const [first, second] = [acquire({ waitMs: 1_000 }), acquire()];
-    await core.runtime.pass(1_000);
-    await core.store.next('acquire').fail(overload());
-    expect([first.state, second.state]).toEqual(['rejected', 'pending']);
-    await core.store.next('acquire').reply(granted());
-    expect(second.state).toBe('fulfilled');
-  });
+  it.each([overload, opening])(
+    'leaves the callers behind the one that hears of it their own time: %o',
+    async (why) => {
+      const [first, second] = [acquire({ waitMs: 1_000 }), acquire()];
+      await core.runtime.pass(1_000);
+      await core.store.next('acquire').fail(why());
+      expect([first.state, second.state]).toEqual(['rejected', 'pending']);
+      await core.store.next('acquire').reply(granted());
+      expect([second.state, ...events]).toEqual(['fulfilled']);
+    },
+  );
 
   it('ends the wait of a caller behind an unsent request in its time', async () => {
     core.store.unsent = () => overload();
@@ -75,17 +81,20 @@ describe('a process that asks for more than its store serves', () => {
     expect(core.runtime.due, 'of the moment no timer is left').toHaveLength(1);
   });
 
-  it('leaves a caller that has just come its moment, when the one before it ends', async () => {
-    core.store.unsent = () => overload();
-    acquire({ waitMs: 300 });
-    await core.runtime.pass(290);
-    const late = acquire({ waitMs: 0 });
-    await core.runtime.pass(10);
-    await core.store.next('acquire').fail(overload());
-    expect(late.state).toBe('pending');
-    await core.store.next('acquire').reply(granted());
-    expect(late.state).toBe('fulfilled');
-  });
+  it.each([overload, opening])(
+    'leaves a caller that has just come its moment, when the one before it ends: %o',
+    async (why) => {
+      core.store.unsent = () => (why === overload ? overload() : undefined);
+      acquire({ waitMs: 300 });
+      await core.runtime.pass(290);
+      const late = acquire({ waitMs: 0 });
+      await core.runtime.pass(10);
+      await core.store.next('acquire').fail(why());
+      expect(late.state).toBe('pending');
+      await core.store.next('acquire').reply(granted());
+      expect(late.state).toBe('fulfilled');
+    },
+  );
 
   it('gives several keys that are not waited for one time-out of requests', async () => {
     const all = watched(core.manager.acquire(['a', 'b'], core.call({ waitMs: 0 })));

@@ -428,6 +428,29 @@ describe('a release', () => {
     expect(holds(servers)).toEqual([0, 0, 0]);
   });
 
+  it('leaves nothing on a node that lacked the script of the acquire, and executes that behind it', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    servers[2]!.hold();
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    expect(await store.kinds.exclusive!.release(mine)).toMatchObject({ wasHeld: true });
+    servers[2]!.letThrough('backwards');
+    await runtime.pass(100);
+    expect(holds(servers)).toEqual([0, 0, 0]);
+    expect(runtime.due).toEqual([]);
+  });
+
+  it('is not sent again to a node that executes both late and in their order', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    const mine = claim();
+    servers[2]!.hold();
+    await store.kinds.exclusive!.acquire(mine);
+    await store.kinds.exclusive!.release(mine);
+    servers[2]!.letThrough();
+    await runtime.pass(100);
+    expect(servers[2]!.requests.filter((request) => request.startsWith('release'))).toHaveLength(1);
+  });
+
   it('says that it was not held when a majority had lost it', async () => {
     const { servers, store } = quorumOf(3);
     const mine = claim();

@@ -27,7 +27,10 @@ class SlowServer extends Duplex {
   private readonly queue: number[] = [];
   private isGreeted = false;
 
-  constructor(private readonly runtime: VirtualRuntime) {
+  constructor(
+    private readonly runtime: VirtualRuntime,
+    private readonly greets: boolean,
+  ) {
     super();
   }
 
@@ -45,6 +48,7 @@ class SlowServer extends Duplex {
   }
 
   private received(frame: Buffer): void {
+    if (!this.greets) return;
     if (!this.isGreeted) {
       this.isGreeted = true;
       const grant = new JuteWriter().int(0).int(SESSION_MS).long(1n).bytes(Buffer.alloc(16));
@@ -73,14 +77,15 @@ const setUp = () => {
   const runtime = new VirtualRuntime();
   const servers: SlowServer[] = [];
   const dial = (): Socket => {
-    const server = new SlowServer(runtime);
+    const server = new SlowServer(runtime, test.greets);
     servers.push(server);
     return server as unknown as Socket;
   };
   const session = new ZkSession({ runtime, servers: [dial], auth: () => [], commandTimeoutMs: COMMAND_MS });
   session.timeoutMs = SESSION_MS;
   sessions.push(session);
-  return { runtime, servers, session };
+  const test = { runtime, servers, session, greets: true };
+  return test;
 };
 
 /** Sends a request, and returns how it ended: with its reply, or with which outcome. */
@@ -177,6 +182,30 @@ describe('a burst of more requests than the server serves within their time', ()
       'replied',
       1,
     ]);
+  });
+
+  it('is no outage for a caller with less time than a connection takes, unless the last one was refused', async () => {
+    const test = setUp();
+    const early = async (ms: number): Promise<StoreFailure> => {
+      const until = test.runtime.now() + ms;
+      const asked = watched(test.session.request(remove('/key'), { mayWait: true, until }));
+      await test.runtime.pass(ms);
+      return asked.error as StoreFailure;
+    };
+    test.greets = false;
+    expect(await early(50)).toMatchObject({ transient: true, outcome: 'not-executed' });
+    test.servers[0]!.destroy();
+    await test.runtime.pass(300);
+    expect(await early(50)).toMatchObject({ transient: false, passing: true });
+    test.greets = true;
+    test.servers[1]!.destroy();
+    const patient = sent(test);
+    await test.runtime.pass(400);
+    expect(patient.outcome).toBe('replied');
+    test.greets = false;
+    test.servers[2]!.destroy();
+    await test.runtime.pass(1);
+    expect(await early(50)).toMatchObject({ transient: true });
   });
 
   it('goes on with the next connection, behind what was under way', async () => {

@@ -80,6 +80,12 @@ export class QuorumCall<T> {
     return this.nodes.filter((node) => !this.nodeReplies.some((nodeReply) => nodeReply.node === node));
   }
 
+  /** Returns the reply of a node; undefined before it, and when the node has failed. */
+  replyOf(node: QuorumNode): T | undefined {
+    const nodeReply = this.nodeReplies.find((one) => one.node === node);
+    return nodeReply?.status === 'answered' ? nodeReply.reply : undefined;
+  }
+
   /**
    * Resolves as soon as the replies decide, or every node has replied or failed. A failure never decides, so that an
    * error can name the reply of each node.

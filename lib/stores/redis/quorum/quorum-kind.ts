@@ -222,10 +222,15 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
       throw new QuorumFailure(failures, host, 'unknown');
     }
     holds.forget(claim.owner);
-    // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown.
+    // Release once more at nodes whose reply to the acquire has come since then, and leaves it unknown. And at one that lacked
+    // the script, got the acquire again in full, and executed it behind the release.
     acquired?.onEach((nodeReply) => {
-      const uncertain = nodeReplied.has(nodeReply.node) ? undefined : doubtOf(nodeReply);
-      if (uncertain) nodeReply.node.undo.begin({ ...orphan, uncertain });
+      const { node } = nodeReply;
+      if (nodeReplied.has(node)) return;
+      const uncertain = doubtOf(nodeReply);
+      const isGranted = nodeReply.status === 'answered' && isGrant(nodeReply.reply);
+      const isOvertaken = isGranted && quorumCall.replyOf(node)?.wasHeld === false;
+      if (uncertain || isOvertaken) node.undo.begin({ ...orphan, uncertain });
     });
     quorumCall.onEach((nodeReply) => {
       if (nodeReply.status === 'failed') {
