@@ -15,10 +15,16 @@ const FAST = ['*.spec.ts', '**/!(on-redis)/*.spec.ts'].map(
 const LABORATORY = ['test/faults/each-store.spec.ts'];
 const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
 
-/** Whole apps with other versions and libraries, installed by npm: `npm run test:installs`, once a night. */
+/** What `.ci/run` has beside `npm test`: a round on each topology of Redis, and whole apps that npm installs. */
+const GATE = ['test/faults/each-topology.spec.ts', 'test/package/{migration,nest-11,nest-12}.spec.ts'];
+
+/** Apps with further versions and libraries: `npm run test:installs`, once a night. */
 const INSTALLS = [
   'test/package/{fresh-clone,http-only,job-queue,nest-10,nest-12-jest,no-redis,opentelemetry,terminus}.spec.ts',
 ];
+
+/** Thousands of seeds of the other simulations: `npm run test:seeds`, once a night. */
+const SEEDS = ['test/simulation/{quorum/quorum,sql/sql,zookeeper/zookeeper}.spec.ts'];
 
 /** Whether simulation and laboratory notice deliberate mistakes: `npm run test:mistakes`, once a night. */
 const MISTAKES = [
@@ -65,6 +71,7 @@ export default defineConfig({
             ...FAST,
             ...LABORATORY,
             ...WHOLE_LABORATORY,
+            ...GATE,
             ...MISTAKES,
             ...OVERLOAD,
             ...SALE,
@@ -114,6 +121,16 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'nightly-seeds',
+          include: SEEDS,
+          env: { QUORUM_SEEDS: '6000', SQL_SEEDS: '6000', ZOOKEEPER_SEEDS: '6000' },
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'nightly-sale',
           include: SALE,
           maxWorkers: 2,
@@ -132,10 +149,19 @@ export default defineConfig({
       {
         extends: true,
         test: {
+          name: 'gate',
+          include: GATE,
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
           name: 'installs',
           maxWorkers: 2,
           include: ['test/package/*.spec.ts'],
-          exclude: INSTALLS,
+          exclude: [...GATE, ...INSTALLS],
           sequence: { groupOrder: 2 },
         },
       },
@@ -145,7 +171,7 @@ export default defineConfig({
     // Files share a process, and so the modules they import: importing them again took a good part of the time.
     isolate: false,
     // More than the two processors: most of the time a test waits, for its server or for the end of a lease.
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: SlowestFirst },
     // Vitest's own 50 ms would be most of a case of the contract.
     expect: { poll: { interval: 5 } },

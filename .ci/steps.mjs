@@ -23,6 +23,7 @@ const STEPS = {
     CHECK,
     { name: 'fast tests', script: 'test:fast', args: vitest(), read: readTestReport, withoutServers: true },
     { name: 'tests', script: 'test', args: vitest(), read: readTestReport },
+    { name: 'gate', script: 'test:gate', args: vitest(), read: readTestReport },
     { name: 'models', script: 'test:model', args: ['--', '--short'], read: counts },
   ],
   documents: [
@@ -40,6 +41,7 @@ const STEPS = {
     { name: 'rounds of the laboratory', script: 'test:laboratory', args: vitest(), read: readTestReport },
     { name: 'installs', script: 'test:installs', args: vitest(), read: readTestReport },
     { name: 'simulation', script: 'test:simulation', args: ['--', '--minutes=5'] },
+    { name: 'seeds', script: 'test:seeds', args: vitest(), read: readTestReport },
     { name: 'models', script: 'test:model', args: ['--'], read: counts },
     { name: 'settings', script: 'test:settings', args: ['--'] },
     { name: 'soak', script: 'test:soak', args: ['--'] },

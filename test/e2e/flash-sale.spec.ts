@@ -9,7 +9,7 @@ import type { StrategyName } from '../../sample-app/src/flash-sale/strategies/st
 import { RedisServer } from '../support/redis-server.js';
 import { bareBonesPath, buildSampleApp, FlashSaleCli } from './flash-sale-cli.js';
 
-const BUYERS = 300;
+const BUYERS = 150;
 const ITEMS = 20;
 const RUN_TIMEOUT_MS = 240_000;
 

@@ -1,10 +1,38 @@
-import { expect } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import type { EventType } from '../checker/history.js';
 import { AFTERWARDS } from '../checker/rules/afterwards.rule.js';
 import { failureOf, kindsNamed, runLaboratory, type Only } from './laboratory.js';
 import { reportOf } from './report/report.js';
 import type { RoundResult } from './round.js';
 import { APPLIED } from './rules/applied.js';
+
+const TIMEOUT_MS = 400_000;
+
+/** Tests of a short round on each of some topologies, with the faults that cost its users most. */
+export const describeShortRounds = (
+  file: string,
+  among: Readonly<Record<string, readonly string[]>>,
+): void => {
+  const few = Object.entries(among).map(([name, faults]) => [
+    name,
+    { among: faults, faults: faults.length, forMs: 2_000 },
+  ]);
+  const rounds = new SingleRounds('1', file, Object.fromEntries(few) as Readonly<Record<string, Only>>);
+  const { names } = rounds;
+
+  beforeAll(() => rounds.run(), TIMEOUT_MS);
+
+  describe('the lock, while its servers, its workers and the network between fail', () => {
+    it.each(names)('keeps every promise: %s', (name) => rounds.expectKept(name));
+
+    it('has met every fault', () => {
+      expect(new Set(rounds.inflicted())).toEqual(new Set(Object.values(among).flat()));
+      rounds.expectAllInflicted();
+    });
+
+    it.each(names)('was at work meanwhile: %s', (name) => rounds.expectAtWork(name));
+  });
+};
 
 /** One round on each of some topologies, which the tests of a file share. */
 export class SingleRounds {

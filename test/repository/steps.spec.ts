@@ -37,6 +37,7 @@ const RUN: Readonly<Record<string, Played>> = {
   check: counted(8),
   'test:fast': passing,
   test: passing,
+  'test:gate': passing,
   'test:model': counted(5),
 };
 const NIGHTLY: Readonly<Record<string, Played>> = {
@@ -49,6 +50,7 @@ const NIGHTLY: Readonly<Record<string, Played>> = {
   'test:laboratory': passing,
   'test:installs': passing,
   'test:simulation': {},
+  'test:seeds': passing,
   'test:model': counted(60),
   'test:settings': {},
   'test:soak': {},
@@ -101,9 +103,9 @@ const namesRan = async (): Promise<readonly string[]> => (await ran()).map(({ na
 
 describe('.ci/run', () => {
   it('runs the checks, the fast tests, all tests and the short models, and adds them up', async () => {
-    expect(await steps(RUN, 'run')).toMatch(/\n17 passed, 0 failed\n$/);
-    expect(await namesRan()).toEqual(['check', 'test:fast', 'test', 'test:model']);
-    expect((await ran())[3]!.args).toContain('--short');
+    expect(await steps(RUN, 'run')).toMatch(/\n19 passed, 0 failed\n$/);
+    expect(await namesRan()).toEqual(['check', 'test:fast', 'test', 'test:gate', 'test:model']);
+    expect((await ran())[4]!.args).toContain('--short');
   });
 
   it('gives the fast tests a PATH without servers', async () => {
@@ -127,8 +129,8 @@ describe('.ci/run', () => {
     const said = await failureOf(steps(played, 'run'));
     expect(said).toContain('FAILED in check: deps\n');
     expect(said).toContain('FAILED in tests: test 1\n  expected 1 to be 2\n');
-    expect(said).toMatch(/^15 passed, 2 failed$/m);
-    expect(await namesRan()).toHaveLength(4);
+    expect(said).toMatch(/^17 passed, 2 failed$/m);
+    expect(await namesRan()).toHaveLength(5);
   });
 
   it('shows of a failure what was found and where, without frames of the test runner and endless lines', async () => {
@@ -179,14 +181,14 @@ describe('.ci/run', () => {
     ])('runs everything when %s', async (_what, since) => {
       await commit('source.ts');
       await steps(RUN, 'run', since);
-      expect(await namesRan()).toHaveLength(4);
+      expect(await namesRan()).toHaveLength(5);
     });
   });
 });
 
 describe('.ci/nightly', () => {
   it('runs what takes too long for each change, all models among it', async () => {
-    expect(await steps(NIGHTLY, 'nightly')).toMatch(/\n111 passed, 0 failed\n$/);
+    expect(await steps(NIGHTLY, 'nightly')).toMatch(/\n113 passed, 0 failed\n$/);
     expect(await namesRan()).toEqual(Object.keys(NIGHTLY));
     expect((await ran())[6]!.args).not.toContain('--short');
   });
@@ -194,7 +196,7 @@ describe('.ci/nightly', () => {
   it('fails when the laboratory does, which has no report', async () => {
     const said = await failureOf(steps({ ...NIGHTLY, 'test:faults': { code: 1 } }, 'nightly'));
     expect(said).toContain('FAILED in laboratory: npm run test:faults ended with 1\n');
-    expect(said).toMatch(/^110 passed, 1 failed$/m);
+    expect(said).toMatch(/^112 passed, 1 failed$/m);
   });
 
   it('hands --strict to the matrix', async () => {

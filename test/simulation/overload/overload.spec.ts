@@ -39,7 +39,7 @@ describe('a process that asks for more than its store serves', () => {
     'loses no lock when the server turns slow under what it was sent: %s',
     { timeout: TIMEOUT_MS },
     async (name) => {
-      const burst = { callers: 20, burst: 4_000, latencyMs: 5 };
+      const burst = { callers: 20, burst: Math.min(5 * CALLERS, 4_000), latencyMs: 5 };
       const run = await SUBJECTS[name]!({ ...burst, serviceMs: 30, slowAfterMs: 5_080 });
       expect(run).toMatchObject({ lost: [], left: [] });
       expect(run.events, 'its connection ended').toContain('store-down');

@@ -4,7 +4,7 @@ import { isFarOff } from './sim-node.js';
 import { simulateQuorum } from './simulate-quorum.js';
 
 /** `QUORUM_SEEDS=100000 npx vitest run test/simulation/quorum` runs more of them, from `QUORUM_FROM` on. */
-const SEEDS = Number(process.env['QUORUM_SEEDS'] ?? 1_000);
+const SEEDS = Number(process.env['QUORUM_SEEDS'] ?? 300);
 const FROM = Number(process.env['QUORUM_FROM'] ?? 1);
 /** A seed takes some 20 ms. */
 const TIMEOUT_MS = 120_000 + SEEDS * 150;

@@ -3,7 +3,7 @@ import { simulateSql } from './simulate-sql.js';
 import { sqlPlan } from './sql-plan.js';
 
 /** `SQL_SEEDS=100000 npx vitest run test/simulation/sql/sql.spec.ts` runs more of them, from `SQL_FROM` on. */
-const SEEDS = Number(process.env['SQL_SEEDS'] ?? 600);
+const SEEDS = Number(process.env['SQL_SEEDS'] ?? 200);
 const FROM = Number(process.env['SQL_FROM'] ?? 1);
 /** A seed takes some 20 ms. */
 const TIMEOUT_MS = 120_000 + SEEDS * 150;

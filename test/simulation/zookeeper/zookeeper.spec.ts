@@ -3,7 +3,7 @@ import { simulateZooKeeper } from './simulate-zookeeper.js';
 import { zkPlan } from './zk-plan.js';
 
 /** `ZOOKEEPER_SEEDS=100000 npx vitest run test/simulation/zookeeper/zookeeper.spec.ts` runs more, from `ZOOKEEPER_FROM` on. */
-const SEEDS = Number(process.env['ZOOKEEPER_SEEDS'] ?? 600);
+const SEEDS = Number(process.env['ZOOKEEPER_SEEDS'] ?? 200);
 const FROM = Number(process.env['ZOOKEEPER_FROM'] ?? 1);
 /** A seed takes some 25 ms. */
 const TIMEOUT_MS = 120_000 + SEEDS * 150;
