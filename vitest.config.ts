@@ -15,8 +15,15 @@ const FAST = ['*.spec.ts', '**/!(on-redis)/*.spec.ts'].map(
 const LABORATORY = ['test/faults/each-store.spec.ts'];
 const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
 
-/** What `.ci/run` has beside `npm test`: a round on each topology of Redis, and whole apps that npm installs. */
-const GATE = ['test/faults/each-topology.spec.ts', 'test/package/{migration,nest-11,nest-12}.spec.ts'];
+/** What `.ci/run` has beside `npm test`: the contract on a cluster, whole apps that npm installs, tests of the scripts. */
+const GATE = [
+  'test/contract/on-redis/cluster.spec.ts',
+  'test/faults/on-{redis,sql}/mistakes.spec.ts',
+  'test/package/{migration,nest-11,nest-12}.spec.ts',
+  'test/repository/*.spec.ts',
+];
+/** A round of the laboratory on each topology of Redis, in `.ci/run`, too. */
+const GATE_LABORATORY = ['test/faults/each-topology.spec.ts'];
 
 /** Apps with further versions and libraries: `npm run test:installs`, once a night. */
 const INSTALLS = [
@@ -72,6 +79,7 @@ export default defineConfig({
             ...LABORATORY,
             ...WHOLE_LABORATORY,
             ...GATE,
+            ...GATE_LABORATORY,
             ...MISTAKES,
             ...OVERLOAD,
             ...SALE,
@@ -151,6 +159,14 @@ export default defineConfig({
         test: {
           name: 'gate',
           include: GATE,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'gate-laboratory',
+          include: GATE_LABORATORY,
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
         },
