@@ -35,6 +35,8 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 class LockService {
   /** @internal Name of the module; empty for the unnamed one. */
   readonly moduleName: string;
+  /** @internal What orders equal keys of several services: what they lock in, the same in all processes. */
+  readonly order: readonly string[];
   private readonly defaults: MethodDefaults;
 
   /** Injected by Nest; do not call it. */
@@ -44,6 +46,7 @@ class LockService {
     moduleName = '',
   ) {
     this.moduleName = moduleName;
+    this.order = [manager.place, moduleName, manager.instanceId];
     this.defaults = methodDefaults(manager.settings);
   }
 

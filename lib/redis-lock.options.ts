@@ -7,24 +7,22 @@ import {
   type LockSettings,
   type LockSettingsInput,
 } from './core/settings/lock-settings.js';
-import { checkMs, reading, invalidOption } from './core/settings/option-checks.js';
+import { reading, invalidOption } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
-import type { ForeignHold } from './core/settings/foreign-hold.js';
 import type { RedisSource } from './stores/redis/topology-of.js';
 import { checkStoreOptions } from './store.options.js';
-import type { ReplicasOptions } from './stores/redis/replicas/replicas.js';
 
 /** Options of the HTTP replies for lock errors. */
 export interface LockInterceptorOptions {
   /** HTTP status for "taken". Default: 423 (Locked). */
-  readonly takenStatus?: number;
+  readonly takenStatus?: number | undefined;
   /**
    * `Retry-After` header for "taken", in whole seconds. Default: `retryAfterMs` of the error, from 1 to 60 s; 1 if
    * nothing was measured.
    */
-  readonly retryAfterSeconds?: number;
+  readonly retryAfterSeconds?: number | undefined;
 }
 
 /** Options of `RedisLockModule.forRoot`. Durations are whole ms; `undefined` keeps the default. */
@@ -33,50 +31,22 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    * Address of Redis: a URL, ioredis options, an ioredis `Redis` client, or a function that creates a new client at
    * each call. Only the address of a given client is used; the module opens its own connections. For a Redis Cluster,
    * pass an ioredis `Cluster`, or options that list some of its servers in `cluster`. A list of independent servers is
-   * a quorum: a majority of them has to grant each lock. Give either `redis` or `store`.
+   * a quorum: a majority of them has to grant each lock. Further options of Redis are those of a `RedisStore`. Give either
+   * `redis` or `store`.
    */
-  readonly redis?: RedisSource | readonly RedisSource[];
+  readonly redis?: RedisSource | readonly RedisSource[] | undefined;
   /** Store that keeps the holds instead of Redis. The module closes it when the app stops. */
-  readonly store?: LockStore;
-  /**
-   * With `redis` only: time limit of one command in ms, and of connecting before it. After that the caller gets a
-   * `LockStoreError`. Default: 2,000, or `watchdogMs / 3` if that is less. It has no effect on another `store`, which
-   * has its own time-out.
-   */
-  readonly commandTimeoutMs?: number;
-  /**
-   * With `redis` only: waits until `min` replicas acknowledge a lock or a renewal, for at most `timeoutMs` (default:
-   * 100). Otherwise the lock is released, and the caller gets a `LockStoreError`. Default: no waiting for replicas.
-   */
-  readonly replicas?: ReplicasOptions;
-  /**
-   * With a Redis Cluster only: whether to use sharded Pub/Sub, as Redisson calls it. All clients that share locks need
-   * the same setting. Default: sharded where the servers support it (Redis 7 and later), like Redisson 4.
-   */
-  readonly shardedPubSub?: boolean;
-  /**
-   * With a list in `redis` only: time in ms for which a restarted server counts as failed, since it may have forgotten
-   * locks. Use 0 for servers that write everything to disk before they reply. Default: the longest lease that this
-   * process requested before the restart and that had not ended then, and at least `watchdogMs`.
-   */
-  readonly delayAfterRestartMs?: number;
-  /**
-   * With `redis` only: what a string at the name of a lock means. redlock, redis-semaphore, murlock and other libraries
-   * keep a string there while they hold the lock. `'taken'`: the lock is taken until the string has gone, and the string
-   * is never changed. `'error'`: callers get a `LockStoreError`, as for any other program's value. Not for permits.
-   * Default: `'error'`.
-   */
-  readonly foreignHold?: ForeignHold;
+  readonly store?: LockStore | undefined;
   /**
    * True: lock errors are mapped for HTTP, RPC, WebSockets and GraphQL, and the wait of a locked HTTP handler ends when
    * its client disconnects. An object means true, with other HTTP replies. False: none of that. Default: true.
    */
-  readonly interceptor?: boolean | LockInterceptorOptions;
+  readonly interceptor?: boolean | LockInterceptorOptions | undefined;
   /**
    * Function that returns the values for `<<$name>>` in key templates. It is called at every call, on every transport.
    * In a task of a shared queue the asynchronous context may be that of another request, and so may its values.
    */
-  readonly context?: () => Record<string, unknown>;
+  readonly context?: (() => Record<string, unknown>) | undefined;
 }
 
 /** Options that the module needs before its other options are resolved. */
@@ -85,7 +55,7 @@ export interface RedisLockModuleExtras {
    * Name of a further instance: `@InjectLockService(name)`, `@Locked(key, { service: name })`. Default: the unnamed
    * one.
    */
-  name?: string;
+  name?: string | undefined;
 }
 
 /** Options of the HTTP replies with every default filled in. */
@@ -101,11 +71,8 @@ export interface ResolvedOptions {
   /** A list is the nodes of a quorum. */
   readonly redis: RedisSource | readonly RedisSource[] | undefined;
   readonly store: LockStore | undefined;
+  /** Time-out of the store that is made for `redis`. */
   readonly commandTimeoutMs: number;
-  readonly replicas: ReplicasOptions | undefined;
-  readonly shardedPubSub: boolean | undefined;
-  readonly delayAfterRestartMs: number | undefined;
-  readonly foreignHold: ForeignHold | undefined;
   readonly interceptor: ResolvedInterceptor | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
 }
@@ -114,13 +81,25 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   ...SETTING_NAMES,
   redis: true,
   store: true,
-  commandTimeoutMs: true,
-  replicas: true,
-  shardedPubSub: true,
-  delayAfterRestartMs: true,
-  foreignHold: true,
   interceptor: true,
   context: true,
+};
+
+/** Options of the stores on Redis that were options of the module before 0.3. */
+const OF_REDIS_STORE = {
+  ...{ commandTimeoutMs: 'Redis', replicas: 'Redis', shardedPubSub: 'Redis', foreignHold: 'Redis' },
+  delayAfterRestartMs: 'Quorum',
+} as const;
+
+/** Says where an option of a store belongs. */
+const checkOfStore = (options: object, { owner, call }: OptionsPlace): void => {
+  for (const [name, kind] of Object.entries(OF_REDIS_STORE)) {
+    if ((options as Record<string, unknown>)[name] === undefined) continue;
+    const given = kind === 'Redis' ? 'redis' : 'nodes';
+    throw new LockConfigurationError(
+      `${name} is no option of ${owner}, but of the store: ${call}({ store: new ${kind}Store({ ${given}, ${name} }) }).`,
+    );
+  }
 };
 
 /** Place where the options of a service are given, for messages. */
@@ -227,20 +206,17 @@ export const resolveOptions = (
   return reading(`The options of ${owner}`, () => readOptions(options, place));
 };
 
-const readOptions = (
-  options: RedisLockModuleOptions,
-  { owner, call, names }: OptionsPlace,
-): ResolvedOptions => {
+const readOptions = (options: RedisLockModuleOptions, place: OptionsPlace): ResolvedOptions => {
+  const { owner, call, names } = place;
+  checkOfStore(options, place);
   checkNames(options, owner, names);
-  const { redis, store, context, replicas, shardedPubSub, foreignHold } = options;
-  const delayAfterRestartMs = checkStoreOptions(options, call);
+  const { redis, store, context } = options;
+  checkStoreOptions(options, call);
   if (context !== undefined && typeof context !== 'function') {
     invalidOption('context', 'a function that returns an object', context);
   }
   const settings = resolveSettings(options);
-  const commandTimeoutMs =
-    checkMs('commandTimeoutMs', options.commandTimeoutMs, { min: 1, max: settings.watchdogMs - 1 }) ??
-    Math.min(DEFAULT_COMMAND_TIMEOUT_MS, Math.floor(settings.watchdogMs / 3));
+  const commandTimeoutMs = Math.min(DEFAULT_COMMAND_TIMEOUT_MS, Math.floor(settings.watchdogMs / 3));
   const { interceptor = true } = options;
   if (
     typeof interceptor !== 'boolean' &&
@@ -256,10 +232,6 @@ const readOptions = (
     redis,
     store,
     commandTimeoutMs,
-    replicas,
-    shardedPubSub,
-    delayAfterRestartMs,
-    foreignHold,
     interceptor:
       interceptor === false ? undefined : resolveInterceptor(interceptor === true ? {} : interceptor),
     context,

@@ -39,10 +39,9 @@ export const storeOn = (stores: RedisStores | undefined, options: ResolvedOption
 };
 
 const ownStoreOf = (stores: RedisStores, options: ResolvedOptions): LockStore => {
-  const { redis: source, commandTimeoutMs, replicas, shardedPubSub, foreignHold } = options;
-  if (isArray(source)) return quorumOf(stores, source, options);
-  const redis = source as RedisSource;
-  return new stores.RedisStore({ redis, commandTimeoutMs, replicas, shardedPubSub, foreignHold });
+  const { redis, commandTimeoutMs } = options;
+  if (isArray(redis)) return quorumOf(stores, redis, options);
+  return new stores.RedisStore({ redis: redis as RedisSource, commandTimeoutMs });
 };
 
 /** Reports a prefix that makes every key invalid, before the first key. */
@@ -63,17 +62,10 @@ const quorumOf = (
   sources: readonly RedisSource[],
   options: ResolvedOptions,
 ): LockStore => {
-  const { delayAfterRestartMs, settings } = options;
   const nodes: RedisStore[] = [];
   try {
     for (const [i, source] of sources.entries()) nodes.push(nodeOf(stores, source, i, options));
-    checkServers(nodes);
-    return new stores.QuorumStore({
-      nodes,
-      names: nodes.map(({ address }) => address.name),
-      delayAfterRestartMs,
-      minDelayMs: settings.watchdogMs,
-    });
+    return new stores.QuorumStore({ nodes, minDelayMs: options.settings.watchdogMs });
   } catch (error) {
     for (const node of nodes) void node.close();
     throw error;
@@ -84,33 +76,12 @@ const nodeOf = (
   stores: RedisStores,
   source: RedisSource,
   i: number,
-  { commandTimeoutMs, foreignHold }: ResolvedOptions,
+  { commandTimeoutMs }: ResolvedOptions,
 ): RedisStore => {
   try {
-    return new stores.RedisStore({ redis: source, commandTimeoutMs, foreignHold });
+    return new stores.RedisStore({ redis: source, commandTimeoutMs });
   } catch (error) {
     if (!(error instanceof LockConfigurationError)) throw error;
     throw new LockConfigurationError(error.message.replace(/^redis\b/, `redis[${i}]`), { cause: error });
   }
-};
-
-/**
- * Checks that no server is listed twice, and that none has replicas. A replica that takes over has not the votes that
- * its server gave before.
- */
-const checkServers = (nodes: readonly RedisStore[]): void => {
-  nodes.forEach(({ address: { name, isOneServer } }, i) => {
-    if (!isOneServer) {
-      throw new LockConfigurationError(
-        `redis[${i}] is a Redis Cluster or behind Sentinel, but each node of a quorum has to be one server: a replica that ` +
-          'takes over may have forgotten locks.',
-      );
-    }
-    const first = nodes.findIndex(({ address }) => address.name === name);
-    if (first !== i) {
-      throw new LockConfigurationError(
-        `redis[${first}] and redis[${i}] are the same server, ${name}: its vote would count twice.`,
-      );
-    }
-  });
 };

@@ -2,27 +2,20 @@ import { formatValue, isArray } from './core/errors/describe.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import type { KindStore, LockStore } from './core/seam/lock-store.js';
 import type { PollTraits } from './core/seam/kind-traits.js';
-import { checkChoice, checkMs } from './core/settings/option-checks.js';
-import { FOREIGN_HOLDS } from './core/settings/foreign-hold.js';
 
 /** Options of the module that choose the store. */
 interface StoreOptions {
   readonly redis?: unknown;
   readonly store?: unknown;
-  readonly replicas?: unknown;
-  readonly shardedPubSub?: unknown;
-  readonly delayAfterRestartMs?: unknown;
-  readonly foreignHold?: unknown;
   readonly fencing?: unknown;
 }
 
 /**
- * Checks the options that choose the store. Returns `delayAfterRestartMs`.
+ * Checks the options that choose the store.
  *
  * @param call function that takes the options, for messages
  */
-export const checkStoreOptions = (options: StoreOptions, call: string): number | undefined => {
-  const { redis, store, replicas, shardedPubSub } = options;
+export const checkStoreOptions = ({ redis, store, fencing }: StoreOptions, call: string): void => {
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
       'Both redis and store are given. Keep the one that shall hold the locks.',
@@ -32,41 +25,10 @@ export const checkStoreOptions = (options: StoreOptions, call: string): number |
     throw new LockConfigurationError(`Neither redis nor store is given: ${call}({ redis: "redis://…" }).`);
   }
   if (store !== undefined) checkStore(store);
-  if (store !== undefined && replicas !== undefined) {
-    throw new LockConfigurationError(
-      'replicas goes with redis, but store is given. A store of your own waits for what it needs by itself.',
-    );
-  }
-  if (shardedPubSub !== undefined && (store !== undefined || isArray(redis))) {
-    throw new LockConfigurationError(
-      'shardedPubSub belongs to a Redis Cluster in redis. Leave it out for anything else.',
-    );
-  }
-  if (options.foreignHold !== undefined && store !== undefined) {
-    throw new LockConfigurationError(
-      'foreignHold belongs to redis, but store is given. A RedisStore takes it itself: new RedisStore({ redis, foreignHold }).',
-    );
-  }
-  checkChoice('foreignHold', options.foreignHold, FOREIGN_HOLDS);
-  const delayAfterRestartMs = checkMs('delayAfterRestartMs', options.delayAfterRestartMs);
-  if (isArray(redis)) checkQuorum(options, redis);
-  else if (delayAfterRestartMs !== undefined) {
-    throw new LockConfigurationError(
-      'delayAfterRestartMs belongs to a quorum, where redis is a list of servers. One server that restarts is everything there is.',
-    );
-  }
-  return delayAfterRestartMs;
-};
-
-const checkQuorum = ({ replicas, fencing }: StoreOptions, redis: readonly unknown[]): void => {
+  if (!isArray(redis)) return;
   if (redis.length < 2) {
     throw new LockConfigurationError(
       `redis is a list of ${redis.length}: a quorum needs at least 2 servers, better 3 or 5. For one server give it by itself.`,
-    );
-  }
-  if (replicas !== undefined) {
-    throw new LockConfigurationError(
-      'replicas goes with one Redis, but redis is a list: the servers of a quorum have no replicas that could take over.',
     );
   }
   if (fencing === 'redisson') {

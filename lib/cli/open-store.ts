@@ -1,4 +1,5 @@
 import { LockConfigurationError, type LockServiceOptions } from '../index.js';
+import type { RedisSource } from '../redis/index.js';
 import type { Invocation } from './arguments.js';
 
 /** Loads an optional package before the store that needs it. */
@@ -25,9 +26,13 @@ export const optionsOf = async ({
   switch (address.store) {
     case 'redis': {
       const { urls, cluster } = address;
-      const redis = cluster ? { cluster: urls } : urls.length === 1 ? urls[0]! : urls;
+      await load('--redis', 'ioredis', async () => import.meta.resolve('ioredis'));
+      const { QuorumStore, RedisStore } = await import('../redis/index.js');
       // A list would show each string with the prefix, also one that is no lock.
-      return command === 'list' ? { redis } : { redis, foreignHold: 'taken' };
+      const foreignHold = command === 'list' ? undefined : 'taken';
+      const storeOn = (redis: RedisSource) => new RedisStore({ redis, foreignHold });
+      if (cluster || urls.length === 1) return { store: storeOn(cluster ? { cluster: urls } : urls[0]!) };
+      return { store: new QuorumStore({ nodes: urls.map(storeOn) }) };
     }
     case 'postgres': {
       await load('--postgres', 'pg', () => import('pg'));

@@ -73,6 +73,11 @@ export class LockManager implements LeaseHost {
     return this.core.instanceId;
   }
 
+  /** See {@link LockStore.place}. */
+  get place(): string {
+    return this.store.place ?? '';
+  }
+
   now(): number {
     return this.runtime.now();
   }

@@ -7,9 +7,9 @@ import type { Statements } from './transactions.js';
 /** Options of the fence. */
 export interface FencingOptions {
   /** Table of the fences: `table` or `schema.table`. Default: `lock_fence`. */
-  readonly table?: string;
+  readonly table?: string | undefined;
   /** The database. Required where the transaction does not tell: for a function, and for some drivers. */
-  readonly dialect?: FencingDialect;
+  readonly dialect?: FencingDialect | undefined;
 }
 
 export const DEFAULT_TABLE = 'lock_fence';

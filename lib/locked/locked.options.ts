@@ -12,9 +12,9 @@ export interface DecoratorOptions {
    * returns undefined; it does not wait, so `waitMs` cannot be given. A function runs in place of the method, with the
    * method's `this`, the error, and the arguments. Default: throw `LockNotAcquiredError`.
    */
-  readonly onBusy?: 'skip' | BusyFallback;
+  readonly onBusy?: 'skip' | BusyFallback | undefined;
   /** Name of the lock module to use: the `name` of its `forRoot`. Default: the unnamed one. */
-  readonly service?: string;
+  readonly service?: string | undefined;
 }
 
 /** Options of `@Locked`. */

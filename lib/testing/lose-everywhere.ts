@@ -19,19 +19,19 @@ export interface LoseEverywhereOptions {
    * TypeORM data sources, pools or connections of `pg` or `mysql2/promise`. Each statement is a step, and writes are
    * recognized. Default: none.
    */
-  readonly databases?: readonly object[];
+  readonly databases?: readonly object[] | undefined;
   /**
    * Objects with their methods that write elsewhere, and return promises: `[[payments, 'charge']]`. Each call is a step and a
    * write. It counts as fenced if it calls `fenceTransaction`. Default: none.
    */
-  readonly writes?: readonly WritingMethods[];
+  readonly writes?: readonly WritingMethods[] | undefined;
   /**
    * Work of the next holder while the section has lost its lock, with the later lease. It runs only at steps outside of a
    * transaction, and its own calls are not watched. Default: it only acquires and releases the lock.
    */
-  readonly meanwhile?: (lease: Lease) => unknown;
+  readonly meanwhile?: ((lease: Lease) => unknown) | undefined;
   /** Function that returns true for a write that needs no fence, such as a log. Default: each write needs one. */
-  readonly except?: (write: UnfencedWrite) => boolean;
+  readonly except?: ((write: UnfencedWrite) => boolean) | undefined;
 }
 
 const NAMES: Names<LoseEverywhereOptions> = { databases: true, writes: true, meanwhile: true, except: true };

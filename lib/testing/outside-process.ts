@@ -13,11 +13,11 @@ import type { ResolvedTestingOptions } from './testing-options.js';
 /** Options of a hold from outside. `undefined` keeps the default. */
 export interface OutsideHoldOptions {
   /** Kind of lock. Default: `exclusive`. */
-  readonly mode?: LockMode;
+  readonly mode?: LockMode | undefined;
   /** Number of permits of the key: takes one of them instead of a lock. Not together with `mode`. Default: a lock. */
-  readonly permits?: number;
+  readonly permits?: number | undefined;
   /** Maximum wait for the key, in ms. Default: the module's `waitMs` (5,000). */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
 }
 
 const HOLD_NAMES: Names<OutsideHoldOptions> = { mode: true, permits: true, waitMs: true };

@@ -20,7 +20,7 @@ export interface TestingSettings extends LockSettingsInput {
    * decorator. A test that would wait for 10 s then fails soon, and the error names this option. Minimum: 1. `Infinity`: no
    * limit. Default: 1,000.
    */
-  readonly maxWaitMs?: number;
+  readonly maxWaitMs?: number | undefined;
 }
 
 /** Options that the factory of `RedisLockTestingModule.forRootAsync` returns. */
@@ -29,15 +29,15 @@ export interface RedisLockTestingAsyncOptions extends TestingSettings {
    * `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. Default:
    * `memory`.
    */
-  readonly mode?: TestingMode;
+  readonly mode?: TestingMode | undefined;
   /** Function that returns the values for `<<$name>>` in key templates. */
-  readonly context?: () => Record<string, unknown>;
+  readonly context?: (() => Record<string, unknown>) | undefined;
 }
 
 /** Options of `RedisLockTestingModule.forRoot`. Durations are whole ms; `undefined` keeps the default. */
 export interface RedisLockTestingOptions extends RedisLockTestingAsyncOptions {
   /** Names of further lock modules that this one replaces, beside the unnamed one. Default: none. */
-  readonly names?: readonly string[];
+  readonly names?: readonly string[] | undefined;
 }
 
 /** A nested call without its proof waits for itself: its test fails after this. */

@@ -1,6 +1,7 @@
 import type { RedisLockModuleOptions } from 'nest-redis-lock';
 import { MysqlStore } from 'nest-redis-lock/mysql';
 import { PostgresStore } from 'nest-redis-lock/postgres';
+import { RedisStore } from 'nest-redis-lock/redis';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { ZooKeeperStore } from 'nest-redis-lock/zookeeper';
 
@@ -11,7 +12,7 @@ interface Address {
   readonly namespace: string;
   readonly commandTimeoutMs?: number;
 }
-type StoreOptions = Pick<RedisLockModuleOptions, 'redis' | 'store' | 'commandTimeoutMs'>;
+type StoreOptions = Pick<RedisLockModuleOptions, 'redis' | 'store'>;
 
 /** Returns the name of the table with the locks, for stores in a database. */
 export const lockTable = (namespace: string): string => `${namespace}_locks`;
@@ -21,7 +22,9 @@ export const EMBEDDED = 'embedded';
 
 /** The options of the module that say where the locks are, by store. */
 const OPTIONS = {
-  redis: ({ url, commandTimeoutMs }: Address) => ({ redis: url, commandTimeoutMs }),
+  redis: ({ url, commandTimeoutMs }: Address) => ({
+    store: new RedisStore({ redis: url, commandTimeoutMs }),
+  }),
   mysql: ({ url: uri, namespace, commandTimeoutMs }: Address) => ({
     store: new MysqlStore({ uri, table: lockTable(namespace), commandTimeoutMs, migrate: 'on start' }),
   }),

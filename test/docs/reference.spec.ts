@@ -13,7 +13,7 @@ import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 import { KINDS } from '../../lib/core/kinds/kinds.js';
 import { escapeValue } from '../../lib/key/escape.js';
 import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
-import { resolveInterceptor, resolveOptions } from '../../lib/redis-lock.options.js';
+import { resolveInterceptor } from '../../lib/redis-lock.options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
 import {
   DOCUMENTED_RULES,
@@ -46,6 +46,7 @@ const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: st
   ],
 };
 const TESTING_OPTIONS = ['lib/testing/testing-options.ts', 'RedisLockTestingOptions'] as const;
+const REDIS_OPTIONS = ['lib/stores/redis/redis.store.ts', 'RedisStoreOptions'] as const;
 const MYSQL_OPTIONS = ['lib/stores/mysql/mysql.store.ts', 'MysqlStoreOptions'] as const;
 const POSTGRES_OPTIONS = ['lib/stores/postgres/postgres.store.ts', 'PostgresStoreOptions'] as const;
 const OPENTELEMETRY_OPTIONS = [
@@ -133,6 +134,7 @@ describe('the documentation', () => {
       ...ticksOf(program).keys(),
       ...membersOf(program, ...TESTING_OPTIONS),
       ...membersOf(program, 'lib/testing/lose-everywhere.ts', 'LoseEverywhereOptions'),
+      ...membersOf(program, ...REDIS_OPTIONS),
       ...membersOf(program, ...MYSQL_OPTIONS),
       ...membersOf(program, ...POSTGRES_OPTIONS),
       ...membersOf(program, ...ZOOKEEPER_OPTIONS),
@@ -151,8 +153,7 @@ describe('the documentation', () => {
   });
 
   it('gives the defaults that the library has', () => {
-    const { commandTimeoutMs } = resolveOptions({ redis: 'redis://localhost' });
-    const defaults = { ...DEFAULT_SETTINGS, commandTimeoutMs, interceptor: true };
+    const defaults = { ...DEFAULT_SETTINGS, interceptor: true };
     const table = section(README, 'Options');
     const [{ head, rows }] = tables(table) as [Table];
     const documented = Object.fromEntries(

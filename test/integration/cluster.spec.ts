@@ -202,7 +202,7 @@ describe('locks on a Redis Cluster', { timeout: TEST_MS }, () => {
     expect(refused({ cluster: ['redis://127.0.0.1/2'] })).toMatch(/^redis.db is 2/);
     expect(refused({ cluster: [node], name: 'x' })).toMatch(/^redis.name does not go with a Redis Cluster/);
     expect(refused('redis://127.0.0.1', { shardedPubSub: true })).toMatch(/belongs to a Redis Cluster/);
-    expect(refused([{ cluster: [node] }, 'redis://127.0.0.1'])).toMatch(/redis\[0\] is a Redis Cluster/);
+    expect(refused([{ cluster: [node] }, 'redis://127.0.0.1'])).toMatch(/^The node .* is a Redis Cluster/);
     const client = new Cluster([], { lazyConnect: true });
     expect(refused(client)).toMatch(/startup nodes/);
     expect(refused(() => client)).toMatch(/Hand the Cluster itself over/);

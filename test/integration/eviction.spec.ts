@@ -4,6 +4,7 @@ import { LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { until } from '../support/async.js';
 import { newKey, useLab } from '../support/redis/lab.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 const NO_INFO = 'no-info on >no-info ~* &* +@all -info -config';
 
@@ -19,7 +20,7 @@ const startApp = async (redis: string) => {
   warnings = [];
   vi.spyOn(Logger.prototype, 'warn').mockImplementation((message: string) => void warnings.push(message));
 
-  @Module({ imports: [RedisLockModule.forRoot({ redis, commandTimeoutMs: 500 })] })
+  @Module({ imports: [RedisLockModule.forRoot({ store: new RedisStore({ redis, commandTimeoutMs: 500 }) })] })
   class AppModule {}
 
   const app = (await Test.createTestingModule({ imports: [AppModule] }).compile()).createNestApplication();

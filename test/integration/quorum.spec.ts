@@ -18,6 +18,7 @@ import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/o
 import { RedisServer } from '../support/redis-server.js';
 import { claimFor, expectGranted } from '../support/stores/harness.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
+import { QuorumStore } from 'nest-redis-lock/redis';
 
 failOnUnhandledRejections();
 
@@ -297,8 +298,9 @@ describe('a quorum in an app', () => {
         return currentLease().grantedBy().concat(id);
       }
     }
+    const nodes = servers.map(({ url }) => new RedisStore({ redis: url }));
     @Module({
-      imports: [RedisLockModule.forRoot({ redis: servers.map(({ url }) => url), delayAfterRestartMs: 0 })],
+      imports: [RedisLockModule.forRoot({ store: new QuorumStore({ nodes, delayAfterRestartMs: 0 }) })],
       providers: [Orders],
     })
     class AppModule {}
@@ -354,7 +356,7 @@ describe('a quorum in an app', () => {
     [
       'one server twice',
       { redis: ['redis://a', 'redis://b', 'redis://A:6379/3'] },
-      /redis\[0\] and redis\[2\] are the same server, a:6379/,
+      /Two nodes are the same server, a:6379/,
     ],
     [
       'localhost twice',
@@ -369,18 +371,12 @@ describe('a quorum in an app', () => {
     [
       'a node behind Sentinel',
       { redis: ['redis://a', { sentinels: [{ host: 'b' }], name: 'm' }] },
-      /redis\[1\] is a Redis Cluster or behind Sentinel/,
+      /^The node .* is a Redis Cluster or behind Sentinel/,
     ],
-    ['replicas', { redis: ['redis://a', 'redis://b'], replicas: { min: 1 } }, /replicas goes with one Redis/],
     [
       "Java's tokens",
       { redis: ['redis://a', 'redis://b'], fencing: 'redisson' },
       /fencing: 'redisson' goes with one Redis/,
-    ],
-    [
-      'a delay of one server',
-      { redis: 'redis://a', delayAfterRestartMs: 1 },
-      /delayAfterRestartMs belongs to a quorum/,
     ],
   ])('is refused by name with %s', (_, options, message) => {
     const open = () => storeOn(redisStores, resolveOptions(options as never));

@@ -14,6 +14,7 @@ import {
   worksAgain,
 } from '../support/redis/store-failures.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 failOnUnhandledRejections();
 
@@ -43,7 +44,9 @@ describe('Redis is down', () => {
     await using lab = await Lab.start();
     await lab.server.kill('SIGKILL');
     @Module({
-      imports: [RedisLockModule.forRoot({ redis: lab.server.url, commandTimeoutMs })],
+      imports: [
+        RedisLockModule.forRoot({ store: new RedisStore({ redis: lab.server.url, commandTimeoutMs }) }),
+      ],
       providers: [Orders],
     })
     class App {}

@@ -3,7 +3,7 @@ import { INSTALL_TIMEOUT_MS } from './support/consumer-app.js';
 import { PackedTypes } from './support/packed-types.js';
 
 const ERROR = 'code key label retryable';
-const STORE = 'name lease commandTimeoutMs kinds open checkKey inspect forceUnlock ping close';
+const STORE = 'name place lease commandTimeoutMs kinds open checkKey inspect forceUnlock ping close';
 
 const SERVICE =
   'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect list ' +
@@ -31,21 +31,21 @@ const MEMBERS: Readonly<Record<string, string>> = {
   MemorySpace: 'size',
   MemoryStore: `${STORE} processes list permits semaphores latches space size revoke`,
   MysqlStore: `${STORE} processes list permits migrate`,
-  MultiLease: 'parts of signal lost loss remainingMs',
+  MultiLease: 'parts of signal lost loss remainingMs toJSON',
   PostgresStore: `${STORE} processes list permits migrate`,
   Permits: 'key withPermit acquire tryAcquire inspect',
   StoreQueueEntry: 'notify mayHaveMissed listen leave',
   LockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
-  QuorumStore: `${STORE} processes list diagnose`,
+  QuorumStore: `${STORE} processes list diagnose connectsLate`,
   RedisLockInstrumentation:
     'instrumentationName instrumentationVersion enable disable setTracerProvider setMeterProvider setConfig getConfig',
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot forRootAsync onModuleInit',
   TestingLockService: `${SERVICE} testing`,
-  RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose`,
+  RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose connectsLate`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly overloaded',
-  StoreHosts: 'add log warn atRisk revocationRequested',
+  StoreHosts: 'add isEmpty log warn atRisk revocationRequested',
   ZooKeeperStore: `${STORE} processes list revoke`,
 };
 

@@ -35,12 +35,15 @@ const expectationsOf = (file: string): Expectation[] =>
     });
 
 /**
- * Compiles case files with the settings of the repository. Where a file says `// @ts-expect-error <words>`, the next
+ * Compiles case files with the settings of the repository, and `more`. Where a file says `// @ts-expect-error <words>`, the next
  * line must not compile, and the compiler must say these words; everything else must compile. The plain directive
  * would accept any error, such as one in a typing mistake of the case itself.
  */
-export const checkTypes = (files: readonly string[]): ReadonlyMap<string, Findings> => {
-  const options = settings();
+export const checkTypes = (
+  files: readonly string[],
+  more: ts.CompilerOptions = {},
+): ReadonlyMap<string, Findings> => {
+  const options = { ...settings(), ...more };
   const host = ts.createCompilerHost(options);
   const read = host.readFile.bind(host);
   host.readFile = (name) =>

@@ -32,7 +32,7 @@ export interface ReleaseOptions {
    */
   readonly keepForMs?: number | undefined;
   /** With `keepForMs`: change only the time to live. The owner keeps the hold, and renews and releases it later. */
-  readonly continues?: boolean;
+  readonly continues?: boolean | undefined;
   /** Until when it may be sent, on the runtime's clock; see `Claim.until`. The end of the lease that it ends. */
   readonly until?: number | undefined;
 }
@@ -112,6 +112,18 @@ export type AllKindStores = Required<KindStores>;
 export interface LockStore {
   /** Name for messages and the log, as users know it, like "PostgreSQL". */
   readonly name: string;
+
+  /**
+   * Where the store keeps its locks, without credentials: the same text in each process that uses the same locks.
+   * `withLocks` acquires equal keys of several stores in the order of these texts. Default: none.
+   */
+  readonly place?: string;
+
+  /**
+   * Whether {@link open} connects to nothing. Such a store is opened before the app starts: what it does until then must not
+   * keep the process alive (see `StoreHost.starting`). Default: false.
+   */
+  readonly connectsLate?: boolean;
 
   /** What ends holds. Its type never changes. `timeoutMs` may change in {@link open}: a server may grant another one. */
   readonly lease: LeaseModel;

@@ -2,6 +2,9 @@ import { LockConfigurationError } from '../errors/lock.errors.js';
 import type { SectionOptions } from './acquire-options.js';
 import { checkMs, invalidOption } from './option-checks.js';
 
+/** Least `watchdogMs`, in ms. A store whose commands may take longer has a larger one. */
+export const LEAST_WATCHDOG_MS = 1_000;
+
 /** How long a call holds its lock, checked and with defaults. */
 export interface LeaseTerms {
   /** Length in ms of a fixed lease; undefined: the watchdog renews. */
@@ -47,7 +50,8 @@ export const checkMaxHold = (value: unknown, watchdogMs: number): number | undef
  * @throws LockConfigurationError naming the invalid option, or two that exclude each other
  */
 export const leaseTermsOf = (options: Options, defaults: LeaseTerms, minWatchdogMs: number): LeaseTerms => {
-  const ownWatchdogMs = checkMs('watchdogMs', options.watchdogMs, { min: minWatchdogMs });
+  const why = minWatchdogMs > LEAST_WATCHDOG_MS ? ' (more than commandTimeoutMs of the store)' : '';
+  const ownWatchdogMs = checkMs('watchdogMs', options.watchdogMs, { min: minWatchdogMs, why });
   const fixedMs = checkMs('leaseMs', options.leaseMs, { min: 1 });
   const watchdogMs = ownWatchdogMs ?? defaults.watchdogMs;
   const ownMaxMs = checkMaxHold(options.maxHoldMs, watchdogMs);

@@ -1,4 +1,4 @@
-import { checkMaxHold } from './lease-terms.js';
+import { LEAST_WATCHDOG_MS, checkMaxHold } from './lease-terms.js';
 import { checkChoice, checkCount, checkMs, checkText, invalidOption } from './option-checks.js';
 import type { Names } from './option-names.js';
 
@@ -39,60 +39,60 @@ export interface LockSettings {
 /** Settings that an app gives. Durations are whole ms; `undefined` keeps the default. */
 export interface LockSettingsInput {
   /** Prefix of every key in the store. Use `''` to share names with Java services. Default: `lock:`. */
-  readonly keyPrefix?: string;
+  readonly keyPrefix?: string | undefined;
   /** Maximum wait for a lock, in ms; `Infinity`: no limit. Default: 5,000. */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** Length in ms of a fixed lease, which is not renewed. Default: none; the watchdog renews the lease. */
-  readonly leaseMs?: number;
+  readonly leaseMs?: number | undefined;
   /**
    * Lease length in ms. It is renewed every `watchdogMs / 3`; the lock of a crashed holder expires after at most
    * `watchdogMs`. Minimum: 1,000. Default: 30,000.
    */
-  readonly watchdogMs?: number;
+  readonly watchdogMs?: number | undefined;
   /**
    * Maximum time in ms for which a call may hold a lock whose lease is renewed; see the option of calls. At least
    * `watchdogMs / 3`. Default: no limit.
    */
-  readonly maxHoldMs?: number;
+  readonly maxHoldMs?: number | undefined;
   /**
    * Maximum number of callers of this process that wait for one key, not counting the caller that holds it or talks to
    * the store. A further caller is rejected at once. Default: no limit.
    */
-  readonly maxWaiters?: number;
+  readonly maxWaiters?: number | undefined;
   /**
    * What to do when a section succeeds but its lock was lost: keep the result (`event`), or throw `LockLostError`
    * (`throw`). Default: `event`.
    */
-  readonly onLost?: 'event' | 'throw';
+  readonly onLost?: 'event' | 'throw' | undefined;
   /** Whether callers of sections wait for the release. Default: true. */
-  readonly awaitRelease?: boolean;
+  readonly awaitRelease?: boolean | undefined;
   /**
    * Whether every grant of an exclusive lock has a fencing token. With `'redisson'` the tokens come from the counter of
    * Redisson's `RFencedLock`, shared with Java services that take the same locks. Do not mix tokens of the two kinds
    * for one resource. Default: true.
    */
-  readonly fencing?: Fencing;
+  readonly fencing?: Fencing | undefined;
   /** Time in ms that running sections have when the app stops. Default: 10,000. */
-  readonly shutdownGraceMs?: number;
+  readonly shutdownGraceMs?: number | undefined;
   /**
    * Wait in ms after which a caller counts as slow: event `waiting`, and a debug log. `Infinity`: never. Default: 1,000.
    */
-  readonly slowWaitMs?: number;
+  readonly slowWaitMs?: number | undefined;
   /**
    * Time in ms after which a hold counts as slow: event `slow-hold`, and a debug log. `Infinity`: never. Default:
    * `Infinity`.
    */
-  readonly slowHoldMs?: number;
+  readonly slowHoldMs?: number | undefined;
   /**
    * Name of this app, by which other processes show the holder of a lock. At most 100 characters. Default: the name in the
    * nearest `package.json` above the script; none without that file.
    */
-  readonly appName?: string;
+  readonly appName?: string | undefined;
   /**
    * Whether errors, events, `inspect()` and `list()` show the process that holds a lock, and whether this process writes a
    * record of itself for that. Default: true.
    */
-  readonly holderInfo?: boolean;
+  readonly holderInfo?: boolean | undefined;
   /**
    * Function that returns a key as logs, errors and events show it, for keys with personal data. It gets the key without
    * the prefix. If it throws, or returns no text, `[redacted]` is shown. Values that you ask for, such as `lease.key` and
@@ -100,7 +100,7 @@ export interface LockSettingsInput {
    *
    * @example redactKey: (key) => key.replace(/user:[^:]+/, 'user:***')
    */
-  readonly redactKey?: (key: string) => string;
+  readonly redactKey?: ((key: string) => string) | undefined;
 }
 
 export const SETTING_NAMES: Names<LockSettingsInput> = {
@@ -129,7 +129,7 @@ export const DEFAULT_SETTINGS: LockSettings = {
   waitMs: 5_000,
   leaseMs: undefined,
   watchdogMs: 30_000,
-  minWatchdogMs: 1_000,
+  minWatchdogMs: LEAST_WATCHDOG_MS,
   maxHoldMs: Infinity,
   maxWaiters: Infinity,
   onLost: 'event',

@@ -10,9 +10,9 @@ export interface WaitOptions {
    * Maximum wait in whole ms. `Infinity`: no limit. 0: one request. Default: the module's `waitMs` (5,000); 0 for the
    * methods that begin with `try`.
    */
-  readonly waitMs?: number;
+  readonly waitMs?: number | undefined;
   /** Signal that ends the wait with `LockAbortedError`. If permits were granted before, the caller gets them. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of one wait for a semaphore or a latch, checked and with defaults. */

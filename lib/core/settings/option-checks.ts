@@ -23,14 +23,14 @@ export const reading = <T>(name: string, read: () => T): T => {
 export const checkMs = (
   name: string,
   value: unknown,
-  { min = 0, max = MAX_LEASE_MS, infinite = false } = {},
+  { min = 0, max = MAX_LEASE_MS, infinite = false, why = '' } = {},
 ): number | undefined => {
   if (value === undefined) return undefined;
   if (value === Infinity && infinite) return Infinity;
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value;
   return invalidOption(
     name,
-    `a whole number of milliseconds from ${min} to ${max}${infinite ? ', or Infinity' : ''}`,
+    `a whole number of milliseconds from ${min} to ${max}${infinite ? ', or Infinity' : ''}${why}`,
     value,
   );
 };

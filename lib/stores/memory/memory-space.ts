@@ -16,9 +16,9 @@ import { Tokens } from './kinds/tokens.js';
 /** Clocks of a {@link MemorySpace}. */
 export interface MemorySpaceOptions {
   /** A clock that never goes back, in ms; it measures leases. Default: `performance.now()`. */
-  readonly now?: () => number;
+  readonly now?: (() => number) | undefined;
   /** The wall clock in µs; fencing tokens start from it. Default: `Date.now()` times 1,000. */
-  readonly wallClockMicros?: () => number;
+  readonly wallClockMicros?: (() => number) | undefined;
 }
 
 /** One watcher of one key. `process` distinguishes the watchers of one store instance from the others. */
@@ -35,6 +35,9 @@ export interface Subscription {
  * under fake timers and does not keep the process alive.
  */
 export class MemorySpace {
+  private static count = 0;
+  /** @internal Distinguishes it from other spaces of this process. */
+  readonly number = (MemorySpace.count += 1);
   private readonly kinds: { readonly [K in LockKind]: KindHolds<ClaimOf<K>> };
   private readonly permitHolds: PermitHolds;
   /** @internal The numbers of semaphores and latches: both share them, as in Redis. */

@@ -47,6 +47,10 @@ export class MemoryStore implements LockStore {
   readonly latches: MemoryLatches;
   readonly processes: ProcessNotes;
 
+  get place(): string {
+    return `memory ${this.space.number}`;
+  }
+
   /** The space with the holds. Pass it to another store as `shared` to simulate a second process. */
   readonly space: MemorySpace;
   private readonly services = new StoreHosts();

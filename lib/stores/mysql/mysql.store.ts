@@ -55,8 +55,9 @@ export class MysqlStore extends SqlStore {
       );
     }
     const timeoutMs = resolveTimeoutMs(commandTimeoutMs);
+    const connection = { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) };
     const dialect = new MysqlDialect({
-      connection: { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) },
+      connection,
       table: checkTable(table) ?? DEFAULT_TABLE,
       runtime,
       pooled: checkChoice('pooled', pooled, [true, false]) ?? false,
@@ -66,10 +67,16 @@ export class MysqlStore extends SqlStore {
       runtime,
       commandTimeoutMs: timeoutMs,
       lanes: resolveLanes(lanes),
+      place: placeOf(connection, table),
       migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
     });
   }
 }
+
+const placeOf = ({ uri, host, port, socketPath, database }: ConnectionOptions, table: unknown): string => {
+  const at = uri === undefined ? undefined : new URL(uri);
+  return [at?.host ?? socketPath ?? `${host}:${port}`, at?.pathname ?? database, table].join('/');
+};
 
 /** Never shows the address: it may have a password. */
 const checkUri = (uri: unknown): string => {

@@ -90,10 +90,17 @@ export class PostgresStore extends SqlStore {
       runtime,
       commandTimeoutMs: timeoutMs,
       lanes: resolveLanes(lanes),
+      place: placeOf(common, [schema, table]),
       migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
     });
   }
 }
+
+/** The driver fills in what is left out, from its own defaults and the environment. */
+const placeOf = (config: ClientConfig, names: readonly unknown[]): string => {
+  const { host, port, database } = new Client(config);
+  return [`${host}:${port}`, database, ...names].join('/');
+};
 
 /** What an app may set for its own connections. Values of replies are read as text. */
 const OWN: ClientConfig = {

@@ -43,7 +43,7 @@ export interface RedisStoreOptions {
   /** Address of Redis; see {@link RedisSource}. */
   readonly redis: RedisSource;
   /** Time-out of one command, in ms; connecting before it may take as long again. Default: 2,000. */
-  readonly commandTimeoutMs?: number;
+  readonly commandTimeoutMs?: number | undefined;
   /** Number of replicas that must acknowledge a hold before it counts. Default: do not wait for replicas. */
   readonly replicas?: ReplicasOptions | undefined;
   /**
@@ -58,7 +58,7 @@ export interface RedisStoreOptions {
    */
   readonly foreignHold?: ForeignHold | undefined;
   /** @internal Clock, timers and ids, for tests. */
-  readonly runtime?: Runtime;
+  readonly runtime?: Runtime | undefined;
 }
 
 /**
@@ -82,6 +82,8 @@ export class RedisStore implements LockStore {
   readonly semaphores: SemaphoreStore;
   readonly latches: LatchStore;
   readonly processes: ProcessNotes;
+  readonly place: string;
+  readonly connectsLate = true;
   private readonly keys: RedisKeys;
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
@@ -126,6 +128,7 @@ export class RedisStore implements LockStore {
     this.notTaken = warning;
     this.keys = keys;
     this.address = topology.address;
+    this.place = `Redis ${topology.address.name}/${topology.database}`;
     const link = new RedisLink(topology, keys, runtime);
     const readWrite = new RedisReadWrite(link);
     const kinds: RedisKinds = {
@@ -186,8 +189,9 @@ export class RedisStore implements LockStore {
 
   /** Connects to nothing yet: a server that cannot be reached does not matter before the first lock. */
   open(host: StoreHost): Promise<void> {
+    // Another service may use it already.
+    if (host.starting && this.hosts.isEmpty) this.starting.begin(host.starting);
     this.hosts.add(host);
-    if (host.starting) this.starting.begin(host.starting);
     if (this.notTaken) host.warn(this.notTaken);
     return Promise.resolve();
   }

@@ -18,12 +18,15 @@ export interface SqlStoreSettings {
   readonly commandTimeoutMs: number;
   readonly lanes: number;
   readonly migratesOnStart: boolean;
+  /** See {@link LockStore.place}. */
+  readonly place: string;
 }
 
 /** Keeps locks in rows of a table, with the clock of the database. */
 export class SqlStore implements LockStore {
   readonly lease = EXPIRING;
   readonly name: string;
+  readonly place: string;
   readonly commandTimeoutMs: number;
   readonly kinds: { readonly exclusive: SqlKind<'exclusive'>; readonly permit: SqlKind<'permit'> };
   readonly processes: SqlNotes;
@@ -36,6 +39,7 @@ export class SqlStore implements LockStore {
   ) {
     const { runtime, commandTimeoutMs: timeoutMs } = settings;
     this.name = dialect.name;
+    this.place = `${dialect.name} ${settings.place}`;
     this.commandTimeoutMs = timeoutMs;
     this.lanes = new SqlLanes(dialect, { runtime, timeoutMs }, settings.lanes);
     this.sweeper = new Sweeper(runtime, () => dialect.sweep((statement) => this.lanes.look(statement)));

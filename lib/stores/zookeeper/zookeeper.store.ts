@@ -83,6 +83,7 @@ const OPTION_NAMES: Readonly<Record<Exclude<keyof ZooKeeperStoreOptions, 'runtim
  */
 export class ZooKeeperStore implements LockStore {
   readonly name = 'ZooKeeper';
+  readonly place: string;
   readonly commandTimeoutMs: number;
   readonly kinds: {
     readonly exclusive: ZookeeperKind;
@@ -122,7 +123,10 @@ export class ZooKeeperStore implements LockStore {
       min: 1,
       max: MAX_SESSION_MS,
     });
-    this.paths = new LockPaths(chroot, resolveBasePath(given.basePath), checkFunction('path', given.path));
+    const basePath = resolveBasePath(given.basePath);
+    const ensemble = servers.map(({ host, port }) => `${host}:${port}`).sort();
+    this.place = `ZooKeeper ${ensemble.join(',')}${chroot}${basePath}`;
+    this.paths = new LockPaths(chroot, basePath, checkFunction('path', given.path));
     const { commandTimeoutMs, places, paths, order, hosts } = this;
     const tls = resolveTls(given.tls);
     const session = new ZkSession({

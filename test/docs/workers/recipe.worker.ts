@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import type { INestApplicationContext, Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockService, RedisLockModule } from 'nest-redis-lock';
+import { RedisStore } from 'nest-redis-lock/redis';
 import { deferred } from '../../support/async.js';
 import { workerChannel } from '../../support/worker-channel.js';
 import { runPage, type Address } from '../recipes.js';
@@ -21,7 +22,7 @@ export type FromRecipe =
   | { readonly type: 'worked'; readonly lost: boolean }
   | { readonly type: 'invoked'; readonly result: string; readonly tookMs: number };
 
-const SHORT = { watchdogMs: 1_000, commandTimeoutMs: 900 } as const;
+const WATCHDOG_MS = 1_000;
 const recipe = process.argv[2] as Recipe;
 const server = JSON.parse(process.argv[3]!) as Address;
 const url = `redis://${server.host}:${server.port}`;
@@ -42,10 +43,11 @@ const recipes: Readonly<Record<Recipe, () => Promise<void>>> = {
       await aborted;
       channel.send({ type: 'stopped leading' });
     });
+    const store = new RedisStore({ redis: url, commandTimeoutMs: 900 });
     app = await NestFactory.createApplicationContext(
       {
         module: class LeaderModule {},
-        imports: [RedisLockModule.forRoot({ redis: url, ...SHORT })],
+        imports: [RedisLockModule.forRoot({ store, watchdogMs: WATCHDOG_MS })],
         providers: [IndexLeader as Type, world.StockRepository],
       },
       { logger: ['error'] },
@@ -64,10 +66,9 @@ const recipes: Readonly<Record<Recipe, () => Promise<void>>> = {
     });
   },
   lambda: async () => {
-    const shorter = `watchdogMs: ${SHORT.watchdogMs}, commandTimeoutMs: ${SHORT.commandTimeoutMs}`;
     const page = await runPage('docs/recipes/deployment.md', server, (source) =>
       source
-        .replace('watchdogMs: 10_000', shorter)
+        .replace('watchdogMs: 10_000', `watchdogMs: ${WATCHDOG_MS}`)
         .replace('LambdaModule)', 'LambdaModule, { logger: ["error"] })'),
     );
     const handler = page['handler'] as (event: { sku: string }) => Promise<string>;

@@ -25,6 +25,7 @@ import { RedisServer } from '../../support/redis-server.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { PLATFORMS, startHttp, type HttpClient, type Platform } from '../../support/nest/http.js';
 import { useWorld } from '../../support/nest/world.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 const world = useWorld();
 const apps = useApps();
@@ -137,7 +138,10 @@ describe.each(PLATFORMS)('lock errors over HTTP on %s', (platform) => {
 
   it('answer 503 when Redis is down, and the method works again when it is back', async () => {
     await using server = await RedisServer.start();
-    const http = await start(platform, { redis: server.url, commandTimeoutMs: 1_500 });
+    const http = await start(platform, {
+      redis: undefined,
+      store: new RedisStore({ redis: server.url, commandTimeoutMs: 1_500 }),
+    });
     expect((await http.get('/pay?id=1')).status).toBe(200);
     await server.kill('SIGKILL');
     world.takeRuns();

@@ -24,6 +24,7 @@ import { createHttpApp } from '../../support/nest/http.js';
 import { QuotaGuard } from '../../support/nest/quota-guard.js';
 import { connectTcp, startTcp } from '../../support/nest/tcp.js';
 import { useWorld } from '../../support/nest/world.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 const world = useWorld();
 const apps = useApps();
@@ -89,7 +90,8 @@ describe('lock errors of message handlers', () => {
 
   it('answer 503 when Redis is down, and 500 for a bad key', async () => {
     await using server = await RedisServer.start();
-    const client = await startTcp(apps, moduleWith({ redis: server.url, commandTimeoutMs: 500 }));
+    const store = new RedisStore({ redis: server.url, commandTimeoutMs: 500 });
+    const client = await startTcp(apps, moduleWith({ redis: undefined, store }));
     await expect(client.send('pay', {})).rejects.toMatchObject({ status: 500, code: 'LOCK_KEY_INVALID' });
     await server.kill('SIGKILL');
     await expect(client.send('pay', { id: '1' })).rejects.toMatchObject({

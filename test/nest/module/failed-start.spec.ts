@@ -81,8 +81,9 @@ describe.concurrent('an app that has used a lock before its start failed', () =>
   )('ends by itself, with %s, where the lock is %s', async (name, use) => {
     const redis = await placeOf(name);
     const forQuorum = Array.isArray(redis) && { delayAfterRestartMs: 0 };
-    const options = { redis, commandTimeoutMs: 1_000, keyPrefix: `${name} ${use}:`, ...forQuorum };
-    await using worker = start({ options, use, starts: false });
+    const options = { redis, keyPrefix: `${name} ${use}:` };
+    const ofStore = { commandTimeoutMs: 1_000, ...forQuorum };
+    await using worker = start({ options, ofStore, use, starts: false });
     const isThere = !/^(a server|sentinels) that/.test(name);
     const { outcome } = await worker.next('used');
     expect(outcome).toBe(isThere ? OUTCOME[use] : 'LOCK_STORE_FAILED');

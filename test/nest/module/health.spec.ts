@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { freePort } from '../../support/loopback.js';
 import { useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 const world = useWorld();
 const apps = useApps();
@@ -15,7 +16,7 @@ const appWithBilling = async () => {
     module: class AppModule {},
     imports: [
       RedisLockModule.forRoot(world.options()),
-      RedisLockModule.forRoot({ redis, name: 'billing', commandTimeoutMs: 200 }),
+      RedisLockModule.forRoot({ store: new RedisStore({ redis, commandTimeoutMs: 200 }), name: 'billing' }),
     ],
   });
   const locks = app.get<LockService>(getLockServiceToken());

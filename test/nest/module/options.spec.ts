@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { LockConfigurationError, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { resolveOptions } from '../../../lib/redis-lock.options.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 const apps = useApps();
 
@@ -38,6 +39,21 @@ describe('options that cannot work keep the app from starting, and the error nam
   });
 });
 
+describe('options of a store on Redis, given to the module', () => {
+  it.each([
+    ['commandTimeoutMs', 500, 'Redis'],
+    ['replicas', { min: 1 }, 'Redis'],
+    ['shardedPubSub', true, 'Redis'],
+    ['foreignHold', 'taken', 'Redis'],
+    ['delayAfterRestartMs', 0, 'Quorum'],
+  ])('are refused with the place where they belong: %s', async (name, value, kind) => {
+    const example = new RegExp(
+      `^${name} is no option of RedisLockModule, but of the store: forRoot.*new ${kind}Store`,
+    );
+    await expect(start({ redis: 'redis://127.0.0.1:1', [name]: value })).rejects.toThrow(example);
+  });
+});
+
 describe('options that work', () => {
   it('keep a short watchdog above the command time-out', () => {
     const store = new MemoryStore();
@@ -47,8 +63,10 @@ describe('options that work', () => {
   it('keep the watchdog of a call above the command time-out, too', () => {
     const leastOf = (options: RedisLockModuleOptions): number =>
       resolveOptions(options).settings.minWatchdogMs;
-    expect(leastOf({ redis: 'redis://127.0.0.1', commandTimeoutMs: 3_000 })).toBe(3_001);
-    expect(leastOf({ redis: 'redis://127.0.0.1', commandTimeoutMs: 10 })).toBe(1_000);
+    const redisWith = (commandTimeoutMs: number): RedisStore =>
+      new RedisStore({ redis: 'redis://127.0.0.1', commandTimeoutMs });
+    expect(leastOf({ store: redisWith(3_000) })).toBe(3_001);
+    expect(leastOf({ store: redisWith(10) })).toBe(1_000);
     expect(leastOf({ store: new MemoryStore() })).toBe(1_000);
   });
 });

@@ -5,6 +5,7 @@ import type { ConnectionRole } from 'nest-redis-lock/redis';
 import { until } from '../../support/async.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';
+import { RedisStore } from 'nest-redis-lock/redis';
 
 const world = useWorld();
 const apps = useApps();
@@ -164,7 +165,8 @@ describe('the app does not start, and is told why, with', () => {
 
 describe('an app whose Redis is down', () => {
   it('starts, refuses locks with LockStoreError, and closes', async () => {
-    const app = await apps.context(rootModule({ redis: 'redis://127.0.0.1:1', commandTimeoutMs: 200 }));
+    const store = new RedisStore({ redis: 'redis://127.0.0.1:1', commandTimeoutMs: 200 });
+    const app = await apps.context(rootModule({ store }));
     await expect(app.get(LockService).ping()).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
     await expect(app.get(LockService).acquire('order')).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
   });

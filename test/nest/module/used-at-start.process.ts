@@ -2,11 +2,14 @@ import 'reflect-metadata';
 import type { DynamicModule, OnApplicationBootstrap } from '@nestjs/common';
 import { LazyModuleLoader, NestFactory } from '@nestjs/core';
 import { LockService, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
+import { redisStoreOf, type OfRedisStore } from '../../support/redis/redis-store-of.js';
 import { workerChannel } from '../../support/worker-channel.js';
 
 /** What the app does with its locks while it starts, and whether it starts. */
 export interface UsedAtStart {
   readonly options: RedisLockModuleOptions;
+  /** Options of its store on Redis; left out if it has none of its own. */
+  readonly ofStore?: OfRedisStore;
   readonly use: 'released' | 'held' | 'waited for';
   readonly starts: boolean;
   /** Loads the lock module when it has started. */
@@ -16,7 +19,7 @@ export type FromUsedAtStart =
   { readonly type: 'used'; readonly outcome: string } | { readonly type: 'over'; readonly outcome: string };
 
 const channel = workerChannel<never, FromUsedAtStart>();
-const { options, use, starts, isLazy = false } = JSON.parse(process.argv[2]!) as UsedAtStart;
+const { options, ofStore, use, starts, isLazy = false } = JSON.parse(process.argv[2]!) as UsedAtStart;
 
 const USES: Record<UsedAtStart['use'], (locks: LockService) => Promise<unknown>> = {
   released: (locks) => locks.withLock('k', () => 'ran'),
@@ -38,7 +41,9 @@ class App implements OnApplicationBootstrap {
   }
 }
 
-const lockModule = (): DynamicModule => RedisLockModule.forRoot(options);
+const { redis, ...ofService } = options;
+const lockModule = (): DynamicModule =>
+  RedisLockModule.forRoot(ofStore ? { ...ofService, store: redisStoreOf(redis!, ofStore) } : options);
 const root: DynamicModule = {
   module: class AppModule {},
   imports: isLazy ? [] : [lockModule()],

@@ -273,7 +273,6 @@ const SETUPS: readonly Place[] = [
     needs: { store, redis: undefined },
     whole: 'needed',
     isCopied: true,
-    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs', 'foreignHold'],
     give: start,
   },
   {
@@ -282,11 +281,9 @@ const SETUPS: readonly Place[] = [
     options: {
       ...setup.SETTINGS,
       store: setup.MODULE.store,
-      commandTimeoutMs: setup.MODULE.commandTimeoutMs,
     },
     needs: { store, redis: undefined },
     whole: 'needed',
-    knows: ['replicas', 'shardedPubSub', 'delayAfterRestartMs', 'foreignHold'],
     give: startWithoutNest,
   },
   {
@@ -295,12 +292,6 @@ const SETUPS: readonly Place[] = [
     path: 'interceptor.',
     options: setup.INTERCEPTOR,
     give: (interceptor: LockInterceptorOptions) => start({ store, interceptor }),
-  },
-  {
-    title: 'RedisLockModule.forRoot, on a quorum',
-    options: setup.ON_QUORUM,
-    needs: { redis: ['redis://a', 'redis://b'] },
-    give: start,
   },
   {
     title: 'createTestingLocks',

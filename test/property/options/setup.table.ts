@@ -189,11 +189,6 @@ export const MODULE = {
     required: true,
     does: ({ module }, store: unknown) => expect(module!.store).toBe(store),
   },
-  commandTimeoutMs: {
-    ...ms(1, 29_999),
-    otherwise: 2_000,
-    does: ({ module }, timeoutMs: number) => expect(module!.commandTimeoutMs).toBe(timeoutMs),
-  },
   context: {
     ...aFunction('a function that returns an object'),
     does: ({ module }, context: unknown) => expect(module!.context === context).toBe(true),
@@ -244,11 +239,8 @@ export const INTERCEPTOR = {
 
 const ONE_REPLICA = { min: 1 };
 
-/** Of the module on Redis, of a Redis store, and of a quorum. */
-const FOREIGN = { foreignHold: choice('error', 'taken') } satisfies Record<string, Option>;
-
 export const REDIS_STORE = {
-  ...FOREIGN,
+  foreignHold: choice('error', 'taken'),
   commandTimeoutMs: ms(1),
   replicas: {
     allows: (value) => value === ONE_REPLICA,
@@ -263,8 +255,6 @@ export const REPLICAS = {
 } satisfies Record<string, Option>;
 
 export const CLUSTER = { shardedPubSub: choice(true, false) } satisfies Record<string, Option>;
-
-export const ON_QUORUM = { ...FOREIGN, delayAfterRestartMs: ms(0) } satisfies Record<string, Option>;
 
 export const QUORUM = { delayAfterRestartMs: ms(0) } satisfies Record<string, Option>;
 

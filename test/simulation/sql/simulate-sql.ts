@@ -156,6 +156,7 @@ export const machineOf = (
     commandTimeoutMs: timeoutMs,
     lanes: plan.lanes,
     migratesOnStart: false,
+    place: '',
   });
   const settings = { ...DEFAULT_SETTINGS, keyPrefix: '', watchdogMs, shutdownGraceMs: 0, holderInfo: false };
   const log = { log: () => undefined, warn: () => undefined };

@@ -6,9 +6,12 @@ import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-
 import * as redisStores from '../../../lib/redis/index.js';
 import { storeOn } from '../../../lib/store-of-options.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
+import { redisStoreOf, type OfRedisStore } from './redis-store-of.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 
-export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
+/** Options of the service, and of its store on Redis. */
+export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'> &
+  Omit<OfRedisStore, 'minDelayMs'>;
 
 type EventName = keyof LockEvents;
 const EVENTS = Object.keys({
@@ -41,14 +44,23 @@ export const openLocks = (
   options: LocksOptions = {},
   runtime?: Runtime,
 ): OpenLocks => {
-  const resolved = resolveOptions({ shutdownGraceMs: 0, ...options, redis });
+  const { commandTimeoutMs, replicas, shardedPubSub, foreignHold, delayAfterRestartMs, ...ofService } =
+    options;
+  const ofStore = { commandTimeoutMs, replicas, shardedPubSub, foreignHold, delayAfterRestartMs };
+  const isPlain = Object.values(ofStore).every((value) => value === undefined);
+  const resolved = resolveOptions({
+    ...{ shutdownGraceMs: 0, ...ofService },
+    ...(isPlain
+      ? { redis }
+      : { store: redisStoreOf(redis, { ...ofStore, minDelayMs: ofService.watchdogMs }) }),
+  });
   const { settings } = resolved;
   const log: string[] = [];
   const say = (line: string) => void log.push(line);
   // Of one server, unless the test asks for a quorum.
   const store = storeOn(redisStores, resolved) as RedisStore;
   const manager = new LockManager(store, settings, { log: say, warn: say }, runtime);
-  const locks = new LockService(manager, options.context);
+  const locks = new LockService(manager, ofService.context);
   const seen = new Map<EventName, unknown[]>(EVENTS.map((name) => [name, []]));
   for (const name of EVENTS) locks.on(name, (event) => void seen.get(name)!.push(event));
   return {

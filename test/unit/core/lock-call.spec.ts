@@ -47,6 +47,6 @@ describe('options of one call', () => {
     expect(resolveCall({ watchdogMs: 2_001 }, defaults, 'withLock', settings).watchdogMs).toBe(2_001);
     expect(
       refusalOf(() => resolveCall({ watchdogMs: 2_000 }, defaults, 'withLock', settings)).message,
-    ).toContain('watchdogMs');
+    ).toContain('from 2001 to 31622400000 (more than commandTimeoutMs of the store), but is 2000');
   });
 });

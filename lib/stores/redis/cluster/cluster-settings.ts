@@ -26,7 +26,9 @@ import type { NodeAddress } from './slots.js';
  * { cluster: ['redis-1:6379', 'redis-2:6379'], password: 'secret' }
  */
 export interface RedisClusterOptions extends RedisOptions {
-  readonly cluster: readonly (string | { readonly host?: string; readonly port?: number })[];
+  readonly cluster: readonly (
+    string | { readonly host?: string | undefined; readonly port?: number | undefined }
+  )[];
   /** Addresses at which this process reaches servers that announce other ones, as `natMap` of an ioredis `Cluster`. */
   readonly natMap?: RedisOptions['natMap'];
 }

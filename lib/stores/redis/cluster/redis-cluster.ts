@@ -25,7 +25,7 @@ export interface ClusterOptions extends RedisConnectionOptions {
   /** Whether to use sharded Pub/Sub. Default: when the servers have it. */
   readonly shardedPubSub?: boolean | undefined;
   /** Whether to follow ASK to a server that imports a slot, or to wait until it has the slot. Default: true. */
-  readonly followsAsk?: boolean;
+  readonly followsAsk?: boolean | undefined;
 }
 
 /**
@@ -37,6 +37,7 @@ export class RedisCluster implements RedisTopology {
   readonly commands: ClusterCommands;
   readonly channels: ClusterChannels;
   readonly address: RedisAddress;
+  readonly database = 0;
   onAgain: () => void = () => undefined;
   /** Servers that may get requests, by address. */
   private readonly servers = new Map<string, ClusterServer>();

@@ -1,5 +1,6 @@
 import type { LockKind } from '../../../core/kinds/kinds.js';
 import type { Claim, ClaimOf } from '../../../core/seam/claim.js';
+import type { RedisAddress } from '../connection/redis-client.js';
 import type { KindStore, LockStore, Watch, WatchListener } from '../../../core/seam/lock-store.js';
 
 /*
@@ -44,6 +45,8 @@ export interface ServerTimes {
 /** The store of one node. */
 export interface NodeStore extends LockStore {
   readonly kinds: { readonly [K in LockKind]?: NodeKind };
+  /** Address of its server. Left out by a store in memory. */
+  readonly address?: RedisAddress;
   /** Resolves with the uptime and the clock of the server. Without it, a restart goes unnoticed. */
   serverTimes?(): Promise<ServerTimes>;
   /** See {@link LockStore.diagnose}. `noQueue`: claims use no wait queue here. */

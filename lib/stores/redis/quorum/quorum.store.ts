@@ -30,8 +30,8 @@ const DEFAULT_DELAY_MS = 30_000;
 export interface QuorumStoreOptions {
   /** At least two independent stores, each on a server of its own: Redis stores, or stores in memory. The quorum closes them. */
   readonly nodes: readonly NodeStore[];
-  /** Names of the nodes in errors and in the log. Default: `node 1`, `node 2`, and so on. */
-  readonly names?: readonly string[];
+  /** Names of the nodes in errors and in the log. Default: their addresses, else `node 1`, `node 2`, and so on. */
+  readonly names?: readonly string[] | undefined;
   /**
    * Time in ms during which a server counts as failed after its start, because it may have forgotten holds. 0: no such
    * time, for servers that keep everything on disk. Default: the longest lease that was requested here before the start
@@ -41,7 +41,7 @@ export interface QuorumStoreOptions {
   /** Minimum for the default of `delayAfterRestartMs`, in ms. Default: 30,000; the module passes its `watchdogMs`. */
   readonly minDelayMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
-  readonly runtime?: Runtime;
+  readonly runtime?: Runtime | undefined;
 }
 
 /**
@@ -62,6 +62,8 @@ export class QuorumStore implements LockStore {
   /** The longest of the nodes. */
   readonly commandTimeoutMs: number;
   readonly kinds: KindStores;
+  readonly place: string;
+  readonly connectsLate: boolean;
   /** Undefined if a node keeps none. */
   readonly processes?: ProcessNotes;
   private readonly nodes: readonly QuorumNode[];
@@ -99,7 +101,11 @@ export class QuorumStore implements LockStore {
         this.nodes.filter((node) => node.failing === undefined && !node.isDistrusted).length >= this.majority,
       warn: (warning: string) => this.hosts.warn(warning),
     };
-    this.nodes = nodes.map((store, i) => new QuorumNode(names?.[i] ?? `node ${i + 1}`, store, nodeHost));
+    this.nodes = nodes.map(
+      (store, i) => new QuorumNode(names?.[i] ?? store.address?.name ?? `node ${i + 1}`, store, nodeHost),
+    );
+    this.connectsLate = nodes.every(({ connectsLate }) => connectsLate);
+    this.place = nodes.map(({ place }) => place).join(', ');
     this.majority = majorityOf(nodes.length);
     this.holds = new QuorumHolds(clock);
     this.host = {
@@ -253,6 +259,7 @@ const checkNodes = (nodes: unknown): void => {
   if (new Set(stores).size < stores.length) {
     throw new LockConfigurationError('nodes has the same store twice: its vote would count twice.');
   }
+  const servers = new Set<string>();
   stores.forEach((store, i) => {
     for (const kind of ['exclusive', 'read', 'write'] as const) {
       const of = (store as Partial<NodeStore> | undefined)?.kinds?.[kind];
@@ -260,5 +267,18 @@ const checkNodes = (nodes: unknown): void => {
       else if (kind !== 'read' && !of.commit)
         invalidOption(`nodes[${i}]`, 'a store whose kinds have "commit"', store);
     }
+    const { address } = store;
+    if (!address) return;
+    if (!address.isOneServer) {
+      throw new LockConfigurationError(
+        `The node ${address.name} is a Redis Cluster or behind Sentinel, but each node of a quorum has to be one server: a ` +
+          'replica that takes over may have forgotten locks.',
+      );
+    }
+    if (servers.has(address.name))
+      throw new LockConfigurationError(
+        `Two nodes are the same server, ${address.name}: its vote would count twice.`,
+      );
+    servers.add(address.name);
   });
 };

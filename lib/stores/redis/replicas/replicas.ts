@@ -13,7 +13,7 @@ export interface ReplicasOptions {
   /** Minimum number of replicas: a whole number from 1 to 100. */
   readonly min: number;
   /** Time to wait for the replicas, in ms; less than `commandTimeoutMs`. Default: 100. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 100;

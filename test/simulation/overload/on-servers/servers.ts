@@ -104,7 +104,8 @@ export const ON_SERVERS: Readonly<
   'a quorum': async (plan) => {
     const servers = await Promise.all([1, 2, 3].map(() => RedisServer.start()));
     try {
-      return await onRedis({ redis: servers.map(({ url }) => url), delayAfterRestartMs: 0 }, plan);
+      const nodes = servers.map(({ url }) => new redisStores.RedisStore({ redis: url }));
+      return await onRedis({ store: new redisStores.QuorumStore({ nodes, delayAfterRestartMs: 0 }) }, plan);
     } finally {
       await Promise.all(servers.map((server) => server[Symbol.asyncDispose]()));
     }
