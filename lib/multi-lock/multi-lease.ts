@@ -63,6 +63,17 @@ export class MultiLease {
     return undefined;
   }
 
+  /** Returns what a log may show: the keys as `redactKey` shows them. */
+  toJSON(): { keys: readonly string[]; lost: boolean; remainingMs: number } {
+    const keys = this.parts.flatMap(({ lease }) => lease.toJSON().keys);
+    return { keys, lost: this.lost, remainingMs: this.remainingMs() };
+  }
+
+  /** Returns the same for `console.log` and `util.inspect`. */
+  [Symbol.for('nodejs.util.inspect.custom')](): object {
+    return { MultiLease: this.toJSON() };
+  }
+
   /** Returns how long all locks are certainly still valid, in whole ms; 0 when one is lost, or after the release. */
   remainingMs(): number {
     return this.parts.reduce((least, { lease }) => Math.min(least, lease.remainingMs()), Infinity);

@@ -36,7 +36,8 @@ interface WantedLock {
 }
 
 /**
- * Returns each key of each service once, in an order that is the same in all processes: by key, then by module name.
+ * Returns each key of each service once, in an order that is the same in all processes: by key, then by where the store
+ * of the service keeps its locks.
  */
 const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly WantedLock[] => {
   if (!Array.isArray(locks) || locks.length === 0) {
@@ -72,7 +73,9 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
   }
   const once = [...ofServices.values()].flatMap((ofService) => [...ofService.values()]);
   const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-  return once.sort((a, b) => compare(a.key, b.key) || compare(a.service.moduleName, b.service.moduleName));
+  return once.sort(
+    (a, b) => compare(a.key, b.key) || compare(a.service.order.join('\0'), b.service.order.join('\0')),
+  );
 };
 
 const releaseAll = async (parts: readonly PartOfLease[]): Promise<void> => {
@@ -130,8 +133,8 @@ const runInside = async <T>(all: MultiLease, section: MultiSection<T>): Promise<
  * Acquires locks of several services (modules with their own name and Redis), all or none. Then it runs `section`, and
  * releases the locks, also when `section` throws. For one service use `withLock(['a', 'b'], …)`.
  *
- * The locks are acquired one after the other, ordered by key, then by module name. The order is the same for all
- * callers, so callers of `withLocks` cannot deadlock each other. A key listed in both modes is acquired for writing.
+ * The locks are acquired one after the other, ordered by key, then by the address of the store. The order is the same for
+ * all callers, so callers of `withLocks` cannot deadlock each other. A key listed in both modes is acquired for writing.
  *
  * It takes the options of `withLock`:
  * - `waitMs` is the time limit for all locks together.

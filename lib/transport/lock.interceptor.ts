@@ -31,7 +31,7 @@ export class LockInterceptor implements NestInterceptor {
     return this.inRequest(context, next).pipe(
       catchError((error: unknown) => {
         if (!(error instanceof LockError)) return throwError(() => error);
-        this.mistakes.notify(error, handlerOf(context));
+        this.mistakes.notify(error, handlerOf(context), context.getHandler());
         adviseRetry(error, context, settings);
         return from(mapLockError(error, context, settings)).pipe(
           mergeMap((mapped) => throwError(() => mapped)),

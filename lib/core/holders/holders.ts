@@ -15,7 +15,7 @@ const DESCRIBE_MS = 250;
 const KNOWN_MS = 60_000;
 /** The same for a process without a record. */
 const UNKNOWN_MS = 1_000;
-/** Maximum number of known records; all are forgotten beyond it. */
+/** Maximum number of known records. Beyond it the oldest ones are forgotten, but none that is asked for at the moment. */
 const MAX_KNOWN = 1_000;
 
 /** A holder of a key, and the process behind it. */
@@ -138,7 +138,11 @@ export class Holders {
     const missing = ids.filter((id) => (this.known.get(id)?.until ?? -Infinity) <= now);
     if (missing.length === 0 || !notes) return;
     const texts = await notes.read(missing);
-    if (this.known.size + missing.length > MAX_KNOWN) this.known.clear();
+    const asked = new Set(ids);
+    for (const id of this.known.keys()) {
+      if (this.known.size + missing.length <= MAX_KNOWN) break;
+      if (!asked.has(id)) this.known.delete(id);
+    }
     for (const [i, id] of missing.entries()) {
       const text = texts[i];
       const holder = holderWith(id, text === undefined ? {} : recordIn(text));

@@ -10,13 +10,15 @@ export const ownRecord = (appName: string | undefined): ProcessRecord => ({
   ...(appName !== undefined && { appName }),
 });
 
-/** Resolves with the name in the nearest package.json above the script; undefined if there is none. */
+/** Resolves with the name in the nearest package.json above the script that has one; undefined if there is none. */
 export const appNameOf = async (script = process.argv[1]): Promise<string | undefined> => {
   if (script === undefined) return undefined;
   let folder = dirname(script);
   for (;;) {
     const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => undefined);
-    if (text !== undefined) return textIn(objectIn(text)['name']);
+    // Builds often have a package.json that says only how modules are loaded.
+    const name = text === undefined ? undefined : textIn(objectIn(text)['name']);
+    if (name !== undefined) return name;
     const above = dirname(folder);
     if (above === folder) return undefined;
     folder = above;

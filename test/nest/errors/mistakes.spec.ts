@@ -109,6 +109,29 @@ describe.each(PLATFORMS)('a mistake in the code that a client on %s hears of as 
     expect(logger.errors).toHaveLength(3);
   });
 
+  it('is in the log for each of two methods of one name', async () => {
+    const ordersAt = (path: string) => {
+      @Controller(path)
+      class Orders {
+        @Get()
+        @Locked('order:<<$tenant>>')
+        async order(): Promise<string> {
+          return 'done';
+        }
+      }
+      return Orders;
+    };
+    const app = await createHttpApp(
+      apps,
+      platform,
+      rootModule(world.options({ context: () => ({}) }), { controllers: ['a', 'b'].map(ordersAt) }),
+    );
+    app.useLogger(logger);
+    const http = await listen(app);
+    for (const path of ['a', 'b', 'a', 'b']) expect((await http.get(`/${path}`)).status).toBe(500);
+    expect(logger.errors).toEqual([1, 2].map(() => expect.stringContaining('Orders.order failed with ')));
+  });
+
   it.each(['guarded/1', 'report/1'])(
     'is in the log when the filter answers, with its route: %s',
     async (path) => {

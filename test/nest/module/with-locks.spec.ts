@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { beforeAll, afterAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   LockConfigurationError,
@@ -7,6 +8,7 @@ import {
   LockService,
   LockStoreError,
   RedisLockModule,
+  createLockService,
   currentLease,
   getLockServiceToken,
   withLocks,
@@ -16,6 +18,10 @@ import { RedisServer } from '../../support/redis-server.js';
 import { deferred, until } from '../../support/async.js';
 import { useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';
+import { RedisStore } from 'nest-redis-lock/redis';
+import { MemorySpace, MemoryStore } from 'nest-redis-lock/testing';
+
+const storeAt = (redis: string): RedisStore => new RedisStore({ redis, commandTimeoutMs: 300 });
 
 const world = useWorld();
 const apps = useApps();
@@ -38,6 +44,43 @@ const twoServices = async (more: object = {}): Promise<[LockService, LockService
   });
   return [app.get(LockService), app.get<LockService>(getLockServiceToken('billing'))];
 };
+
+describe('locks of services without a name', () => {
+  it('are acquired in one order by all processes, whatever the order of their lists', async () => {
+    const [shop, zoo] = [new MemorySpace(), new MemorySpace()];
+    const processes = await Promise.all(
+      [1, 2].map(() =>
+        Promise.all([shop, zoo].map((shared) => createLockService({ store: new MemoryStore({ shared }) }))),
+      ),
+    );
+    const lists = processes.map(([atShop, atZoo], i) => {
+      const list = [
+        { service: atShop!, key: 'order' },
+        { service: atZoo!, key: 'order' },
+      ];
+      return i === 0 ? list : list.reverse();
+    });
+    const call = async (list: readonly LockOfService[]): Promise<void> => {
+      for (let round = 0; round < 20; round += 1)
+        await withLocks(list, { waitMs: 2_000 }, () => new Promise((done) => setImmediate(done)));
+    };
+    await expect(Promise.all(lists.map(call))).resolves.toHaveLength(2);
+    for (const locks of processes.flat()) await locks.close();
+  });
+
+  it('are shown as redactKey shows their keys', async () => {
+    const redactKey = (): string => 'a user';
+    const locks = await createLockService({ store: new MemoryStore(), redactKey });
+    await withLocks([{ service: locks, key: 'user:anna' }], (lease) => {
+      const texts = [JSON.stringify(lease), inspect(lease, { depth: 9 })];
+      for (const text of texts) {
+        expect(text).toContain('a user');
+        expect(text).not.toContain('anna');
+      }
+    });
+    await locks.close();
+  });
+});
 
 describe('locks of several services', () => {
   let stock: LockService;
@@ -149,7 +192,7 @@ describe('locks of several services', () => {
       module: class AppModule {},
       imports: [
         RedisLockModule.forRoot(world.options()),
-        RedisLockModule.forRoot({ redis: gone.url, name: 'zoo', commandTimeoutMs: 300 }),
+        RedisLockModule.forRoot({ store: storeAt(gone.url), name: 'zoo' }),
       ],
     });
     const here = app.get(LockService);
@@ -169,7 +212,7 @@ describe('locks of several services', () => {
       module: class AppModule {},
       imports: [
         RedisLockModule.forRoot(world.options()),
-        RedisLockModule.forRoot({ redis: gone.url, name: 'zoo', commandTimeoutMs: 300, shutdownGraceMs: 0 }),
+        RedisLockModule.forRoot({ store: storeAt(gone.url), name: 'zoo', shutdownGraceMs: 0 }),
       ],
     });
     const here = app.get(LockService);

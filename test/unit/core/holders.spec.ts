@@ -148,6 +148,25 @@ describe('the holder of a key', () => {
     expect(other.counts.read).toBe(0);
   });
 
+  it('is in each line of a list, also with more processes than are remembered', async () => {
+    const services = Array.from({ length: 1_100 }, () => new Service({ appName: 'shop' }));
+    // Each page has processes that were on an earlier one, and new ones.
+    for (const [i, { manager, call }] of services.entries())
+      for (const place of [i, (i * 7 + 5) % services.length])
+        await manager.acquire([`${String(place).padStart(4, '0')} of ${i}`], call);
+    await runtime.pass(RECORDED_MS);
+    await settled();
+    const unnamed: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await inTime(services[0]!.manager.list({ cursor }));
+      for (const { key, holders } of page.locks)
+        if (holders[0]?.process?.host === undefined) unnamed.push(key);
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(unnamed).toEqual([]);
+  });
+
   it('is looked for once for all who are refused at the same time, and its record is kept', async () => {
     const [holder, other] = [new Service(), new Service()];
     await holder.hold();
