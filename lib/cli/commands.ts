@@ -1,5 +1,6 @@
 import type { KeyState, ListedLock, LockService } from '../index.js';
 import { UsageError, type Command, type Invocation } from './arguments.js';
+import type { InspectedKey } from '../core/holders/holders.js';
 import { holderRows, printable, tableOf, type Row } from './table.js';
 
 /** Exit codes. "Taken", "the store failed" and "unknown" are three different replies: a free key is never a failure. */
@@ -32,7 +33,16 @@ export interface Terminal {
 type Run = (invocation: Invocation, locks: Locks, terminal: Terminal) => Promise<ExitCode>;
 
 /** `Infinity` is no JSON: a lease without an end is null. */
-const json = (value: unknown): string => `${JSON.stringify(value, undefined, 2)}\n`;
+const json = (value: unknown): string => `${escapedJson(JSON.stringify(value, undefined, 2))}\n`;
+
+/** JSON leaves control characters above U+001F as they are, and they can steer a terminal. */
+const escapedJson = (text: string): string =>
+  text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  );
 
 const isFree = (key: string): string => `${printable(key)} is free.\n`;
 
@@ -46,17 +56,34 @@ const counted = (number: number, noun: string): string => `${number} ${noun}${nu
 const queueText = ({ waiting }: KeyState): string =>
   waiting.length === 0 ? 'No caller is queued.\n' : `${counted(waiting.length, 'caller')} queued.\n`;
 
-/** Shows the holders of a key. */
-const who: Run = async ({ key, json: isJson }, locks, { out }) => {
+/** Prefix of every key, unless the app has another one. */
+const DEFAULT_PREFIX = 'lock:';
+
+/** Returns the state of a key. A person may have copied the key from Redis, with the prefix. */
+const found = async (
+  { key, keyPrefix = DEFAULT_PREFIX }: Pick<Invocation, 'key' | 'keyPrefix'>,
+  locks: Locks,
+): Promise<{ key: string; state: InspectedKey | null }> => {
   const state = await locks.inspect(key);
+  const isDoubled = !state && keyPrefix !== '' && key.startsWith(keyPrefix) && key !== keyPrefix;
+  const bare = key.slice(keyPrefix.length);
+  const other = isDoubled ? await locks.inspect(bare) : null;
+  return other ? { key: bare, state: other } : { key, state };
+};
+
+/** Shows the holders of a key. */
+const who: Run = async (invocation, locks, { out }) => {
+  const isJson = invocation.json;
+  const { key, state } = await found(invocation, locks);
   if (isJson) out(json(state && { key, ...state }));
   else out(state ? tableOf(holderRows(key, state)) + queueText(state) : isFree(key));
   return state ? EXIT.DONE : EXIT.NOTHING;
 };
 
 /** Shows holders and queued owners of a key, in order. */
-const queue: Run = async ({ key, json: isJson }, locks, { out }) => {
-  const state = await locks.inspect(key);
+const queue: Run = async (invocation, locks, { out }) => {
+  const isJson = invocation.json;
+  const { key, state } = await found(invocation, locks);
   if (isJson) out(json(state && { key, ...state }));
   else if (!state) out(isFree(key));
   else {

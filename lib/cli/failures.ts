@@ -28,6 +28,8 @@ export const withoutSecrets = (text: string, args: readonly string[]): string =>
     text.replace(CREDENTIALS, '$1***@'),
   );
 
+const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
+
 interface Failure {
   readonly exitCode: ExitCode;
   readonly text: string;
@@ -42,8 +44,10 @@ export const failureOf = (error: unknown): Failure => {
     return { exitCode: EXIT.USAGE, text: printable(`${error.message} See nest-redis-lock --help.`) };
   if (!(error instanceof LockError)) {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    return { exitCode: EXIT.FAILED, text: text.split('\n').map(printable).join('\n') };
+    return { exitCode: EXIT.FAILED, text: printableLines(text) };
   }
   const isUsage = error.code === 'LOCK_CONFIGURATION' || error.code === 'LOCK_KEY_INVALID';
-  return { exitCode: isUsage ? EXIT.USAGE : EXIT.FAILED, text: printable(error.message) };
+  // A statement to run is pasted as it stands.
+  const text = error.code === 'LOCK_CONFIGURATION' ? printableLines(error.message) : printable(error.message);
+  return { exitCode: isUsage ? EXIT.USAGE : EXIT.FAILED, text };
 };

@@ -1,5 +1,5 @@
 import { LockConfigurationError, type LossReason } from './errors/lock.errors.js';
-import { formatValue, textOf } from './errors/describe.js';
+import { formatValue, oneLine, textOf } from './errors/describe.js';
 import type { LockHolder } from './holders/process-record.js';
 import type { LockKind } from './kinds/kinds.js';
 import type { HeldAs } from './seam/reply.js';
@@ -143,8 +143,11 @@ export class LockEventHub {
     const payload = build() as LockEvents[E];
     for (const entry of [...entries]) {
       try {
-        const returned: unknown = (entry as LockEventListener<E>)(payload);
-        if (returned instanceof Promise) returned.catch((error: unknown) => this.complain(event, error));
+        // A copy for each: a listener may change what it was given.
+        const returned: unknown = (entry as LockEventListener<E>)({ ...payload });
+        // Also a thenable, or a promise of another realm.
+        if (typeof (returned as PromiseLike<unknown> | undefined)?.then === 'function')
+          Promise.resolve(returned).catch((error: unknown) => this.complain(event, error));
       } catch (error) {
         this.complain(event, error);
       }
@@ -152,6 +155,6 @@ export class LockEventHub {
   }
 
   private complain(event: string, error: unknown): void {
-    this.logger.warn(`A listener for the lock event "${event}" failed: ${textOf(error)}`);
+    this.logger.warn(`A listener for the lock event "${event}" failed: ${oneLine(textOf(error))}`);
   }
 }

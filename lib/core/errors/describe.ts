@@ -36,3 +36,6 @@ export const textOf = (thrown: unknown): string => {
     return formatValue(thrown);
   }
 };
+
+/** Returns text that stays in its line of a log and cannot colour it. */
+export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');

@@ -69,6 +69,26 @@ describe('the command who', () => {
   });
 });
 
+it.each(['who', 'queue'] as const)(
+  '%s finds a key that was copied from Redis, with its prefix',
+  async (command) => {
+    const locks = createTestingLocks();
+    await locks.acquire('order:42');
+    const { exitCode, out } = await run(locks, { command, key: 'lock:order:42' });
+    expect(exitCode).toBe(0);
+    expect(out).toContain('\norder:42 ');
+    expect(await run(locks, { command, key: 'lock:other' })).toMatchObject({ out: 'lock:other is free.\n' });
+  },
+);
+
+it('JSON has no character that steers a terminal', async () => {
+  const owner = 'x\u009b2J\u2028\u{e0041}';
+  const locks = stateOf({ kind: 'exclusive', holders: [{ ...hold, owner }], waiting: [] });
+  const { out } = await run(locks, { json: true });
+  expect(out).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}\p{Zl}]/u);
+  expect((JSON.parse(out) as typeof hold & { holders: (typeof hold)[] }).holders[0]!.owner).toBe(owner);
+});
+
 describe('queue', () => {
   it('shows holders and queued owners in order', async () => {
     const locks = stateOf({ kind: 'fair', holders: [hold], waiting: ['y:2', 'z:3'] });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../lib/cli/arguments.js';
 import { failureOf, withoutSecrets } from '../../../lib/cli/failures.js';
-import { LockStoreError } from '../../../lib/index.js';
+import { LockConfigurationError, LockStoreError } from '../../../lib/index.js';
 
 describe('the text of a failure', () => {
   it.each([
@@ -16,6 +16,11 @@ describe('the text of a failure', () => {
     const { exitCode, text } = failureOf(new Error('\u001b[2J'));
     expect([exitCode, text]).toEqual([3, expect.stringMatching(/^Error: \\u\{1b\}\[2J\n +at /)]);
     expect(failureOf('thrown \u0007').text).toBe('thrown \\u{7}');
+  });
+
+  it('has a statement to run as it can be pasted', () => {
+    const error = new LockConfigurationError('run: CREATE TABLE "nest_lock" (\n  name text\n)\u001b[2J');
+    expect(failureOf(error).text).toBe('run: CREATE TABLE "nest_lock" (\n  name text\n)\\u{1b}[2J');
   });
 
   it('has no password of an address, however it is written there', () => {

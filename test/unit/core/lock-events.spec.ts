@@ -1,4 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
+import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockEventHub } from '../../../lib/core/lock-events.js';
 import type { ShownKey } from '../../../lib/core/shown-key.js';
@@ -53,6 +54,41 @@ describe('events', () => {
     await turn();
     expect(await unhandled.finish()).toEqual([]);
     expect(log.lines[0]).toContain('async listener is broken');
+  });
+
+  it.each([
+    [
+      'a thenable',
+      () => ({ then: (_: unknown, reject: (error: Error) => void) => reject(new Error('is broken')) }),
+    ],
+    [
+      'a promise of another realm',
+      () => runInNewContext("Promise.reject(new Error('is broken'))") as unknown,
+    ],
+  ])('a listener that returns %s which rejects is no unhandled rejection', async (_what, listener) => {
+    const unhandled = collectUnhandledRejections();
+    hub.on('busy', listener);
+    hub.emit('busy', () => busy);
+    await turn();
+    await turn();
+    expect(await unhandled.finish()).toEqual([]);
+    expect(log.lines).toEqual([expect.stringContaining('is broken')]);
+  });
+
+  it('a listener cannot write further lines, or colours, into the log', () => {
+    hub.on('busy', () => {
+      throw new Error('one\nERROR all is lost \u001b[31m');
+    });
+    hub.emit('busy', () => busy);
+    expect(log.lines).toEqual([expect.stringMatching(/one ERROR all is lost {2}\[31m$/)]);
+  });
+
+  it('a listener that changes its event changes it for no other', () => {
+    const received: unknown[] = [];
+    hub.on('busy', (event) => void Object.assign(event, { key: 'other' }));
+    hub.on('busy', (event) => received.push(event));
+    hub.emit('busy', () => busy);
+    expect(received).toEqual([busy]);
   });
 
   it('one function added twice hears twice, and is taken off one at a time', () => {

@@ -72,6 +72,10 @@ describe('options of ioredis that have no effect on the locks', () => {
     const client = new Redis({ ...AT, ...WITHOUT_EFFECT, lazyConnect: true });
     expect(named(warningsOf(client))[0]?.split(', ').sort()).toEqual(NAMES.split(', ').sort());
     expect(warningsOf(new Redis({ ...AT, lazyConnect: true }))).toEqual([]);
+    const connected = new Redis({ ...AT, retryStrategy: null });
+    connected.on('error', () => undefined);
+    expect(named(warningsOf(connected))).toEqual(['retryStrategy']);
+    connected.disconnect();
   });
 
   it('are named for a cluster, the ones of the Cluster and the ones of its redisOptions', () => {

@@ -78,15 +78,12 @@ export const checkFields = (options: object, where: string): void => {
   }
 };
 
-/** Returns the defaults of the ioredis that made the client; undefined when the client does not show them. */
-const defaultsOf = (client: object): Options | undefined =>
-  (client.constructor as { readonly defaultOptions?: Options } | undefined)?.defaultOptions;
+/** Defaults of ioredis. The constructor of a client does not show them: ioredis mixes an emitter into its prototype. */
+const defaults = (): Options => ({ ...new Redis({ lazyConnect: true }).options, lazyConnect: false });
 
-/** Returns the options of a client that are not defaults of ioredis. */
-export const givenOptions = (client: { readonly options: object }): RedisOptions => {
-  const defaults = defaultsOf(client) ?? (new Redis({ lazyConnect: true }).options as Options);
-  return withoutDefaults(client.options as Options, defaults);
-};
+/** Returns the options of a client that are not defaults of ioredis. A client that connects late may do so. */
+export const givenOptions = ({ options }: { readonly options: object }): RedisOptions =>
+  withoutDefaults({ ...options, lazyConnect: false }, defaults());
 
 /** Returns the options that differ from these defaults. Functions of another copy of ioredis are compared as text. */
 export const withoutDefaults = (options: Options, defaults: Options): RedisOptions =>
@@ -113,7 +110,7 @@ export const addressFrom = (options: RedisOptions): RedisOptions => {
  * @param settings options with which each client is created: a given option with the same value has its effect
  */
 export const notTakenWarning = (given: RedisOptions, settings: RedisOptions): string | undefined => {
-  const effective: Options = { ...(new Redis({ lazyConnect: true }).options as Options), ...settings };
+  const effective: Options = { ...defaults(), lazyConnect: true, ...settings };
   const names = Object.entries(given)
     .filter(
       ([name, value]) =>
