@@ -76,8 +76,8 @@ const onRedis =
         new Link(agenda, process, server, new Random(role), [plan.latencyMs, plan.latencyMs], TIMEOUT_MS);
       const redis = (role: string, options: object): SimClient => new SimClient(process, link(role), options);
       const store: NodeStore = new RedisStore({ redis, runtime: process });
-      // All simulated servers say that they are the same one.
-      return nodes === 1 ? store : Object.assign(store, { serverTimes: undefined });
+      // All simulated servers say that they are the same one, at one address.
+      return nodes === 1 ? store : Object.assign(store, { serverTimes: undefined, address: undefined });
     };
     const run = (): Promise<OverloadRun> => {
       const [first, ...others] = servers.map(storeOn) as [NodeStore, ...NodeStore[]];
