@@ -85,23 +85,6 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   context: true,
 };
 
-/** Options of the stores on Redis that were options of the module before 0.3. */
-const OF_REDIS_STORE = {
-  ...{ commandTimeoutMs: 'Redis', replicas: 'Redis', shardedPubSub: 'Redis', foreignHold: 'Redis' },
-  delayAfterRestartMs: 'Quorum',
-} as const;
-
-/** Says where an option of a store belongs. */
-const checkOfStore = (options: object, { owner, call }: OptionsPlace): void => {
-  for (const [name, kind] of Object.entries(OF_REDIS_STORE)) {
-    if ((options as Record<string, unknown>)[name] === undefined) continue;
-    const given = kind === 'Redis' ? 'redis' : 'nodes';
-    throw new LockConfigurationError(
-      `${name} is no option of ${owner}, but of the store: ${call}({ store: new ${kind}Store({ ${given}, ${name} }) }).`,
-    );
-  }
-};
-
 /** Place where the options of a service are given, for messages. */
 export interface OptionsPlace {
   readonly owner: string;
@@ -208,7 +191,6 @@ export const resolveOptions = (
 
 const readOptions = (options: RedisLockModuleOptions, place: OptionsPlace): ResolvedOptions => {
   const { owner, call, names } = place;
-  checkOfStore(options, place);
   checkNames(options, owner, names);
   const { redis, store, context } = options;
   checkStoreOptions(options, call);

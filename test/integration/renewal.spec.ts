@@ -1,6 +1,7 @@
 import { Injectable, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockConfigurationError, Locked, LockLostError, RedisLockModule } from 'nest-redis-lock';
+import { RedisStore } from 'nest-redis-lock/redis';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { holdName, Lab, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
@@ -83,9 +84,13 @@ describe('the watchdog', () => {
         return together;
       }
     }
-    const options = { redis: lab.server.url, ...SHORT_WATCHDOG, waitMs: 20_000 };
+    const { watchdogMs, commandTimeoutMs } = SHORT_WATCHDOG;
     const start = async () => {
-      @Module({ imports: [RedisLockModule.forRoot(options)], providers: [Import] })
+      const store = new RedisStore({ redis: lab.server.url, commandTimeoutMs });
+      @Module({
+        imports: [RedisLockModule.forRoot({ store, watchdogMs, waitMs: 20_000 })],
+        providers: [Import],
+      })
       class App {}
       const app = await NestFactory.createApplicationContext(App, { logger: false });
       lab.track({ [Symbol.asyncDispose]: () => app.close() });

@@ -12,14 +12,16 @@ const OF_ACQUIRES =
   'of withLock, tryWithLock, acquire and tryAcquire; a method with @Locked is called with lease.call';
 const OF_LOCKS_ONLY = 'of @Locked, withLock, tryWithLock, acquire and tryAcquire';
 const OF_SECTIONS = 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module';
+const OF_REDIS = 'of RedisStore: forRoot({ store: new RedisStore({ redis, … }) })';
 const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
 const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
 
 /** Places where misplaced options belong. */
 const HOMES: Readonly<Record<string, string>> = {
   ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
-  ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, commandTimeoutMs: OF_MODULE, interceptor: OF_MODULE },
-  ...{ replicas: OF_MODULE, delayAfterRestartMs: OF_MODULE, foreignHold: OF_MODULE },
+  ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, interceptor: OF_MODULE },
+  ...{ commandTimeoutMs: OF_REDIS, replicas: OF_REDIS, shardedPubSub: OF_REDIS, foreignHold: OF_REDIS },
+  delayAfterRestartMs: 'of QuorumStore: forRoot({ store: new QuorumStore({ nodes, … }) })',
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
   ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, inside: OF_ACQUIRES, signal: OF_CALLS, holdAtLeastMs: OF_CALLS, maxHoldMs: OF_CALLS, label: OF_CALLS },
   watchdogMs: `${OF_CALLS}, and of the module`,

@@ -48,7 +48,7 @@ describe('options of a store on Redis, given to the module', () => {
     ['delayAfterRestartMs', 0, 'Quorum'],
   ])('are refused with the place where they belong: %s', async (name, value, kind) => {
     const example = new RegExp(
-      `^${name} is no option of RedisLockModule, but of the store: forRoot.*new ${kind}Store`,
+      `^${name} is no option of RedisLockModule. It is one of ${kind}Store: forRoot.*new ${kind}Store`,
     );
     await expect(start({ redis: 'redis://127.0.0.1:1', [name]: value })).rejects.toThrow(example);
   });

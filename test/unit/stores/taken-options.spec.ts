@@ -140,7 +140,7 @@ describe('fields that ioredis does not have', () => {
     ['user', { ...AT, user: 'me' }, 'Did you mean username?'],
     ['database', { ...AT, database: 3 }, 'Write db'],
     ['ssl', { ...AT, ssl: true }, 'Write tls'],
-    ['commandTimeoutMs', { ...AT, commandTimeoutMs: 50 }, 'of RedisLockModule.forRoot()'],
+    ['commandTimeoutMs', { ...AT, commandTimeoutMs: 50 }, 'of RedisStore: forRoot('],
     ['isMine', { ...AT, isMine: true }, 'Its options are host, port'],
     ['"a-b"', { ...AT, 'a-b': true }, 'Its options are host, port'],
     ['url', { ...CLUSTER, url: 'redis://shop:6379' }, URL_ITSELF],
