@@ -65,7 +65,7 @@ const quorumOf = (
   const nodes: RedisStore[] = [];
   try {
     for (const [i, source] of sources.entries()) nodes.push(nodeOf(stores, source, i, options));
-    return new stores.QuorumStore({ nodes, minDelayMs: options.settings.watchdogMs });
+    return new stores.QuorumStore({ nodes });
   } catch (error) {
     for (const node of nodes) void node.close();
     throw error;

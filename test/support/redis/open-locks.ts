@@ -10,8 +10,7 @@ import { redisStoreOf, type OfRedisStore } from './redis-store-of.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 
 /** Options of the service, and of its store on Redis. */
-export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'> &
-  Omit<OfRedisStore, 'minDelayMs'>;
+export type LocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'> & OfRedisStore;
 
 type EventName = keyof LockEvents;
 const EVENTS = Object.keys({
@@ -50,9 +49,7 @@ export const openLocks = (
   const isPlain = Object.values(ofStore).every((value) => value === undefined);
   const resolved = resolveOptions({
     ...{ shutdownGraceMs: 0, ...ofService },
-    ...(isPlain
-      ? { redis }
-      : { store: redisStoreOf(redis, { ...ofStore, minDelayMs: ofService.watchdogMs }) }),
+    ...(isPlain ? { redis } : { store: redisStoreOf(redis, ofStore) }),
   });
   const { settings } = resolved;
   const log: string[] = [];

@@ -5,14 +5,14 @@ import { RedisStore, type RedisStoreOptions } from '../../../lib/stores/redis/re
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 
 export type OfRedisStore = Omit<RedisStoreOptions, 'redis' | 'runtime'> &
-  Pick<QuorumStoreOptions, 'delayAfterRestartMs' | 'minDelayMs'>;
+  Pick<QuorumStoreOptions, 'delayAfterRestartMs'>;
 
 /** Makes a store on one Redis, or on a quorum of several. */
 export const redisStoreOf = (
   redis: RedisSource | readonly RedisSource[],
-  { delayAfterRestartMs, minDelayMs, ...options }: OfRedisStore = {},
+  { delayAfterRestartMs, ...options }: OfRedisStore = {},
 ): LockStore => {
   if (!isArray(redis)) return new RedisStore({ redis, ...options });
   const nodes = redis.map((one) => new RedisStore({ redis: one, ...options }));
-  return new QuorumStore({ nodes, delayAfterRestartMs, minDelayMs });
+  return new QuorumStore({ nodes, delayAfterRestartMs });
 };

@@ -104,6 +104,18 @@ describe('a node whose server has restarted', () => {
     expect(await givenBy(take())).toEqual(['a', 'b']);
   });
 
+  it('stays out for as long as the longest watchdog of its services: they may hold what they asked for before', async () => {
+    const { runtime, servers, store, take } = three();
+    await store.open(storeHost({ runtime, watchdogMs: 60_000 }));
+    await take(1_000);
+    servers[1]!.restart();
+    servers[2]!.isDown = true;
+    await runtime.pass(59_000);
+    expect((await failureOf(take(1_000))).message).toContain('was started 59 s ago, and counts again in 1.0 s');
+    await runtime.pass(1_000);
+    expect(await givenBy(take(1_000))).toEqual(['a', 'b']);
+  });
+
   it.each<readonly [string, (store: LockStore, claim: ExclusiveClaim) => Promise<unknown>]>([
     ['an acquire', (store, claim) => store.kinds.exclusive!.acquire({ ...claim, leaseMs: LONG_MS })],
     [

@@ -24,8 +24,6 @@ import { pageOfQuorum } from './quorum-listing.js';
 import { QuorumNode } from './quorum-node.js';
 import { mergedState } from './quorum-states.js';
 
-const DEFAULT_DELAY_MS = 30_000;
-
 /** Options of {@link QuorumStore}. */
 export interface QuorumStoreOptions {
   /** At least two independent stores, each on a server of its own: Redis stores, or stores in memory. The quorum closes them. */
@@ -38,7 +36,7 @@ export interface QuorumStoreOptions {
    * and had not ended then, and at least `minDelayMs`.
    */
   readonly delayAfterRestartMs?: number | undefined;
-  /** Minimum for the default of `delayAfterRestartMs`, in ms. Default: 30,000; the module passes its `watchdogMs`. */
+  /** Minimum for the default of `delayAfterRestartMs`, in ms. Default: the longest `watchdogMs` of its services. */
   readonly minDelayMs?: number | undefined;
   /** @internal Clock and timers, for tests. */
   readonly runtime?: Runtime | undefined;
@@ -77,6 +75,7 @@ export class QuorumStore implements LockStore {
   private readonly hosts = new StoreHosts();
   private opened: Promise<void> | undefined;
   private closed = false;
+  private longestWatchdogMs = 0;
 
   constructor(options: QuorumStoreOptions) {
     const { nodes, names, delayAfterRestartMs, minDelayMs, runtime } = reading(
@@ -86,13 +85,13 @@ export class QuorumStore implements LockStore {
     checkNodes(nodes);
     this.commandTimeoutMs = Math.max(...nodes.map((store) => store.commandTimeoutMs));
     const delayMs = checkMs('delayAfterRestartMs', delayAfterRestartMs);
-    const minMs = checkMs('minDelayMs', minDelayMs) ?? DEFAULT_DELAY_MS;
+    const minMs = checkMs('minDelayMs', minDelayMs);
     const clock = runtime ?? systemRuntime();
     const clocks = new NodeClocks(() => this.nodes, clock);
     const nodeHost = {
       runtime: clock,
       delayAfterStartMs: (startedAt: number) =>
-        delayMs ?? Math.max(minMs, this.requested.longestAt(startedAt)),
+        delayMs ?? Math.max(minMs ?? this.longestWatchdogMs, this.requested.longestAt(startedAt)),
       clockOff: (node: QuorumNode) => clocks.off(node),
       tokenAhead: (tokenMs: number) => clocks.tokenAhead(tokenMs),
       lookAgain: (node: QuorumNode) => clocks.lookAgain(node),
@@ -105,7 +104,10 @@ export class QuorumStore implements LockStore {
       (store, i) => new QuorumNode(names?.[i] ?? store.address?.name ?? `node ${i + 1}`, store, nodeHost),
     );
     this.connectsLate = nodes.every(({ connectsLate }) => connectsLate);
-    this.place = nodes.map(({ place }) => place).join(', ');
+    this.place = nodes
+      .map(({ place = '' }) => place)
+      .sort()
+      .join(', ');
     this.majority = majorityOf(nodes.length);
     this.holds = new QuorumHolds(clock);
     this.host = {
@@ -126,6 +128,7 @@ export class QuorumStore implements LockStore {
 
   open(host: StoreHost): Promise<void> {
     this.hosts.add(host);
+    this.longestWatchdogMs = Math.max(this.longestWatchdogMs, host.watchdogMs);
     return (this.opened ??= this.openNodes(host));
   }
 
