@@ -33,10 +33,8 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 
 @Injectable()
 class LockService {
-  /** @internal Name of the module; empty for the unnamed one. */
-  readonly moduleName: string;
   /** @internal What orders equal keys of several services: what they lock in, the same in all processes. */
-  readonly order: readonly string[];
+  readonly order: string;
   private readonly defaults: MethodDefaults;
 
   /** Injected by Nest; do not call it. */
@@ -45,8 +43,7 @@ class LockService {
     private readonly context?: () => Record<string, unknown>,
     moduleName = '',
   ) {
-    this.moduleName = moduleName;
-    this.order = [manager.place, moduleName, manager.instanceId];
+    this.order = [manager.place, moduleName, manager.instanceId].join('\0');
     this.defaults = methodDefaults(manager.settings);
   }
 

@@ -189,8 +189,10 @@ export const resolveOptions = (
   return reading(`The options of ${owner}`, () => readOptions(options, place));
 };
 
-const readOptions = (options: RedisLockModuleOptions, place: OptionsPlace): ResolvedOptions => {
-  const { owner, call, names } = place;
+const readOptions = (
+  options: RedisLockModuleOptions,
+  { owner, call, names }: OptionsPlace,
+): ResolvedOptions => {
   checkNames(options, owner, names);
   const { redis, store, context } = options;
   checkStoreOptions(options, call);

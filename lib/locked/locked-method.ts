@@ -14,7 +14,7 @@ export type CallLocked = (self: unknown, args: unknown[], inside: Lease | undefi
 
 /** Options of both decorators, without those that the decorator handles itself. */
 export type CallOptions = Omit<LockedOptions & LimitedOptions, 'onBusy' | 'service'> & {
-  readonly inside?: Lease | undefined;
+  readonly inside?: Lease;
 };
 
 /** Runs a section under a lock (`@Locked`) or a permit (`@Limited`). */

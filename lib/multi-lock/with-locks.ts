@@ -73,9 +73,7 @@ const inOrder = (locks: readonly LockOfService[], options: ForSection): readonly
   }
   const once = [...ofServices.values()].flatMap((ofService) => [...ofService.values()]);
   const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
-  return once.sort(
-    (a, b) => compare(a.key, b.key) || compare(a.service.order.join('\0'), b.service.order.join('\0')),
-  );
+  return once.sort((a, b) => compare(a.key, b.key) || compare(a.service.order, b.service.order));
 };
 
 const releaseAll = async (parts: readonly PartOfLease[]): Promise<void> => {

@@ -42,7 +42,9 @@ export class MistakeLog {
   private isKnownOf(handler: object, code: LockErrorCode): boolean {
     const codes = this.ofHandlers.get(handler) ?? new Set();
     this.ofHandlers.set(handler, codes);
-    return codes.has(code) || !codes.add(code);
+    const isKnown = codes.has(code);
+    codes.add(code);
+    return isKnown;
   }
 
   private isKnownAt(route: string): boolean {

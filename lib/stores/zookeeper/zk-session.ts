@@ -40,9 +40,9 @@ export interface ZkSessionSettings {
   /** Time in ms within which each request settles, from its sending. */
   readonly commandTimeoutMs: number;
   /** Called before a session is ended whose validity has lapsed: its holds have to be lost by then. */
-  readonly onLapse?: (() => void) | undefined;
+  readonly onLapse?: () => void;
   /** Called when a session goes on over another connection. */
-  readonly onResumed?: (() => void) | undefined;
+  readonly onResumed?: () => void;
 }
 
 /** Terms of a request. */

@@ -25,7 +25,7 @@ export interface ClusterOptions extends RedisConnectionOptions {
   /** Whether to use sharded Pub/Sub. Default: when the servers have it. */
   readonly shardedPubSub?: boolean | undefined;
   /** Whether to follow ASK to a server that imports a slot, or to wait until it has the slot. Default: true. */
-  readonly followsAsk?: boolean | undefined;
+  readonly followsAsk?: boolean;
 }
 
 /**

@@ -47,13 +47,13 @@ export interface RedisConnectionOptions {
   readonly timeoutMs: number;
   readonly runtime: Runtime;
   /** Scripts to load on each new connection. A script sent again in full would be overtaken by later commands. */
-  readonly scripts?: readonly Script[] | undefined;
+  readonly scripts?: readonly Script[];
   /** Scripts that can share a request. */
-  readonly batchParts?: readonly BatchPart[] | undefined;
+  readonly batchParts?: readonly BatchPart[];
   /** Whether the first failed attempt to connect fails the requests that wait for it. A check of the setup needs that. */
-  readonly isCheck?: boolean | undefined;
+  readonly isCheck?: boolean;
   /** Interval of PING while idle, in ms; default 10,000. For tests. */
-  readonly idlePingMs?: number | undefined;
+  readonly idlePingMs?: number;
 }
 
 /**

@@ -35,9 +35,9 @@ export interface SubscriberOptions {
   readonly timeoutMs: number;
   readonly runtime: Runtime;
   /** Whether to use sharded Pub/Sub, at the server of a cluster that has the slot. */
-  readonly isSharded?: boolean | undefined;
+  readonly isSharded?: boolean;
   /** Called when the server ends subscriptions by itself, because the slot has moved to another server. */
-  readonly onMoved?: (() => void) | undefined;
+  readonly onMoved?: () => void;
 }
 
 /** Returns whether ioredis 5 got a reply without a request: the server has ended a subscription by itself. */
