@@ -43,7 +43,7 @@ class LockService {
     private readonly context?: () => Record<string, unknown>,
     moduleName = '',
   ) {
-    this.order = [manager.place, moduleName, manager.instanceId].join('\0');
+    this.order = [manager.place, manager.settings.keyPrefix, moduleName, manager.instanceId].join('\0');
     this.defaults = methodDefaults(manager.settings);
   }
 

@@ -107,16 +107,16 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
       useFactory: async (options: ResolvedOptions, modules: ModulesContainer, name: string | null) => {
         const { settings } = options;
         const logger = new Logger('RedisLockModule');
-        const store = await storeOf(options);
         const manager = new LockManager(
-          store,
+          await storeOf(options),
           settings,
           logger,
           undefined,
           groupOf(modules),
           name ?? undefined,
         );
-        if (store.connectsLate && !isLoadedLazily(modules)) manager.startsWithApp();
+        // A store passed as an option may be in use already, by the app or by another module.
+        if (!options.store && !isLoadedLazily(modules)) manager.startsWithApp();
         return manager;
       },
       inject: [RESOLVED, ModulesContainer, NAME],

@@ -149,7 +149,8 @@ const agreed = async (
 };
 
 /** Ends all holds of a key. */
-const unlock: Run = async ({ key, json: isJson, yes }, locks, terminal) => {
+const unlock: Run = async (invocation, locks, terminal) => {
+  const { key, json: isJson, yes } = invocation;
   const { out, note } = terminal;
   const nothing = (text: string): ExitCode => {
     if (isJson) out(json({ key, ended: 0 }));
@@ -157,7 +158,13 @@ const unlock: Run = async ({ key, json: isJson, yes }, locks, terminal) => {
     return EXIT.NOTHING;
   };
   const shown = await locks.inspect(key);
-  if (!shown) return nothing(isFree(key));
+  if (!shown) {
+    // Never ends the holds of another key than the one that it was given.
+    const { key: bare, state } = await found(invocation, locks);
+    return nothing(
+      state ? `${isFree(key)}${printable(bare)} is held: give the key without its prefix.\n` : isFree(key),
+    );
+  }
   note(tableOf(holderRows(key, shown)));
   if (shown.heldAs === 'foreign') return nothing(isString(key));
   const state = yes ? shown : await agreed(key, shown, locks, terminal);

@@ -36,16 +36,16 @@ const MEMBERS: Readonly<Record<string, string>> = {
   Permits: 'key withPermit acquire tryAcquire inspect',
   StoreQueueEntry: 'notify mayHaveMissed listen leave',
   LockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
-  QuorumStore: `${STORE} processes list diagnose connectsLate`,
+  QuorumStore: `${STORE} processes list diagnose`,
   RedisLockInstrumentation:
     'instrumentationName instrumentationVersion enable disable setTracerProvider setMeterProvider setConfig getConfig',
   RedisLockModule: 'forRoot forRootAsync onModuleInit onApplicationBootstrap',
   RedisLockTestingModule: 'forRoot forRootAsync onModuleInit',
   TestingLockService: `${SERVICE} testing`,
-  RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose connectsLate`,
+  RedisStore: `${STORE} processes list permits semaphores latches address serverTimes diagnose`,
   Semaphore: 'key acquire tryAcquire release trySetPermits addPermits availablePermits drainPermits delete',
   StoreFailure: 'name outcome transient passing keyOnly claimOnly overloaded',
-  StoreHosts: 'add isEmpty log warn atRisk revocationRequested',
+  StoreHosts: 'add log warn atRisk revocationRequested',
   ZooKeeperStore: `${STORE} processes list revoke`,
 };
 

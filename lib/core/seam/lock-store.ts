@@ -119,12 +119,6 @@ export interface LockStore {
    */
   readonly place?: string;
 
-  /**
-   * Whether {@link open} connects to nothing. Such a store is opened before the app starts: what it does until then must not
-   * keep the process alive (see `StoreHost.starting`). Default: false.
-   */
-  readonly connectsLate?: boolean;
-
   /** What ends holds. Its type never changes. `timeoutMs` may change in {@link open}: a server may grant another one. */
   readonly lease: LeaseModel;
 

@@ -8,10 +8,6 @@ export class StoreHosts {
     this.hosts.add(host);
   }
 
-  get isEmpty(): boolean {
-    return this.hosts.size === 0;
-  }
-
   /** Logs a fact, in the log of the first service. */
   log(sentence: string): void {
     this.first?.log(sentence);

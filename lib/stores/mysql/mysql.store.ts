@@ -67,15 +67,17 @@ export class MysqlStore extends SqlStore {
       runtime,
       commandTimeoutMs: timeoutMs,
       lanes: resolveLanes(lanes),
-      place: placeOf(connection, table),
+      place: placeOf(connection, table ?? DEFAULT_TABLE),
       migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
     });
   }
 }
 
-const placeOf = ({ uri, host, port, socketPath, database }: ConnectionOptions, table: unknown): string => {
-  const at = uri === undefined ? undefined : new URL(uri);
-  return [at?.host ?? socketPath ?? `${host}:${port}`, at?.pathname ?? database, table].join('/');
+const placeOf = ({ uri, host, port, socketPath, database }: ConnectionOptions, table: string): string => {
+  if (uri === undefined)
+    return `${socketPath ?? `${host ?? 'localhost'}:${port ?? 3306}`}/${database}/${table}`;
+  const at = new URL(uri);
+  return `${at.hostname}:${at.port || 3306}${at.pathname}/${table}`;
 };
 
 /** Never shows the address: it may have a password. */

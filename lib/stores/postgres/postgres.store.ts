@@ -90,7 +90,7 @@ export class PostgresStore extends SqlStore {
       runtime,
       commandTimeoutMs: timeoutMs,
       lanes: resolveLanes(lanes),
-      place: placeOf(common, [schema, table]),
+      place: placeOf(common, [schema, table ?? DEFAULT_TABLE]),
       migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
     });
   }
@@ -99,7 +99,7 @@ export class PostgresStore extends SqlStore {
 /** The driver fills in what is left out, from its own defaults and the environment. */
 const placeOf = (config: ClientConfig, names: readonly unknown[]): string => {
   const { host, port, database } = new Client(config);
-  return [`${host}:${port}`, database, ...names].join('/');
+  return [`${host.toLowerCase()}:${port}`, database, ...names].join('/');
 };
 
 /** What an app may set for its own connections. Values of replies are read as text. */

@@ -83,7 +83,6 @@ export class RedisStore implements LockStore {
   readonly latches: LatchStore;
   readonly processes: ProcessNotes;
   readonly place: string;
-  readonly connectsLate = true;
   private readonly keys: RedisKeys;
   private readonly topology: RedisTopology;
   private readonly anyKind: AnyKind;
@@ -127,8 +126,8 @@ export class RedisStore implements LockStore {
     topology.onWarning = (warning) => this.hosts.warn(warning);
     this.notTaken = warning;
     this.keys = keys;
+    this.place = `Redis ${topology.place}/${keys.name('')}`;
     this.address = topology.address;
-    this.place = `Redis ${topology.address.name}/${topology.database}`;
     const link = new RedisLink(topology, keys, runtime);
     const readWrite = new RedisReadWrite(link);
     const kinds: RedisKinds = {
@@ -189,9 +188,8 @@ export class RedisStore implements LockStore {
 
   /** Connects to nothing yet: a server that cannot be reached does not matter before the first lock. */
   open(host: StoreHost): Promise<void> {
-    // Another service may use it already.
-    if (host.starting && this.hosts.isEmpty) this.starting.begin(host.starting);
     this.hosts.add(host);
+    if (host.starting) this.starting.begin(host.starting);
     if (this.notTaken) host.warn(this.notTaken);
     return Promise.resolve();
   }

@@ -1,15 +1,15 @@
 import 'reflect-metadata';
 import type { DynamicModule, OnApplicationBootstrap } from '@nestjs/common';
 import { LazyModuleLoader, NestFactory } from '@nestjs/core';
+import { RedisStore } from 'nest-redis-lock/redis';
 import { LockService, RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { redisStoreOf, type OfRedisStore } from '../../support/redis/redis-store-of.js';
 import { workerChannel } from '../../support/worker-channel.js';
 
 /** What the app does with its locks while it starts, and whether it starts. */
 export interface UsedAtStart {
   readonly options: RedisLockModuleOptions;
-  /** Options of its store on Redis; left out if it has none of its own. */
-  readonly ofStore?: OfRedisStore;
+  /** The store is one of the app, which closes it when the start fails. */
+  readonly hasOwnStore?: boolean;
   readonly use: 'released' | 'held' | 'waited for';
   readonly starts: boolean;
   /** Loads the lock module when it has started. */
@@ -19,7 +19,13 @@ export type FromUsedAtStart =
   { readonly type: 'used'; readonly outcome: string } | { readonly type: 'over'; readonly outcome: string };
 
 const channel = workerChannel<never, FromUsedAtStart>();
-const { options, ofStore, use, starts, isLazy = false } = JSON.parse(process.argv[2]!) as UsedAtStart;
+const {
+  options,
+  hasOwnStore = false,
+  use,
+  starts,
+  isLazy = false,
+} = JSON.parse(process.argv[2]!) as UsedAtStart;
 
 const USES: Record<UsedAtStart['use'], (locks: LockService) => Promise<unknown>> = {
   released: (locks) => locks.withLock('k', () => 'ran'),
@@ -42,8 +48,8 @@ class App implements OnApplicationBootstrap {
 }
 
 const { redis, ...ofService } = options;
-const lockModule = (): DynamicModule =>
-  RedisLockModule.forRoot(ofStore ? { ...ofService, store: redisStoreOf(redis!, ofStore) } : options);
+const store = hasOwnStore ? new RedisStore({ redis: redis as string }) : undefined;
+const lockModule = (): DynamicModule => RedisLockModule.forRoot(store ? { ...ofService, store } : options);
 const root: DynamicModule = {
   module: class AppModule {},
   imports: isLazy ? [] : [lockModule()],
@@ -64,6 +70,7 @@ const root: DynamicModule = {
 process.channel?.unref();
 const starting = NestFactory.createApplicationContext(root, { logger: false, abortOnError: false });
 const app = await starting.catch((error: Error) => error);
+if (app instanceof Error) await store?.close();
 channel.send({ type: 'over', outcome: app instanceof Error ? app.message : 'started' });
 if (!(app instanceof Error)) {
   const loaded = isLazy && (await app.get(LazyModuleLoader).load(lockModule));

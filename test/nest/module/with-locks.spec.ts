@@ -46,18 +46,28 @@ const twoServices = async (more: object = {}): Promise<[LockService, LockService
 };
 
 describe('locks of services without a name', () => {
-  it('are acquired in one order by all processes, whatever the order of their lists', async () => {
-    const [shop, zoo] = [new MemorySpace(), new MemorySpace()];
+  const [shop, zoo] = [new MemorySpace(), new MemorySpace()];
+  it.each([
+    ['two stores', [{ store: shop }, { store: zoo }]],
+    [
+      'one store with two prefixes',
+      [
+        { store: shop, keyPrefix: 'a:' },
+        { store: shop, keyPrefix: 'b:' },
+      ],
+    ],
+  ])('are acquired in one order by all processes, whatever their lists: %s', async (_what, settings) => {
     const processes = await Promise.all(
       [1, 2].map(() =>
-        Promise.all([shop, zoo].map((shared) => createLockService({ store: new MemoryStore({ shared }) }))),
+        Promise.all(
+          settings.map(({ store: shared, ...more }) =>
+            createLockService({ store: new MemoryStore({ shared }), ...more }),
+          ),
+        ),
       ),
     );
-    const lists = processes.map(([atShop, atZoo], i) => {
-      const list = [
-        { service: atShop!, key: 'order' },
-        { service: atZoo!, key: 'order' },
-      ];
+    const lists = processes.map((services, i) => {
+      const list = services.map((service) => ({ service, key: 'order' }));
       return i === 0 ? list : list.reverse();
     });
     const call = async (list: readonly LockOfService[]): Promise<void> => {

@@ -81,6 +81,17 @@ it.each(['who', 'queue'] as const)(
   },
 );
 
+it('unlock ends no other key than it was given, and says how to give the one that is held', async () => {
+  const locks = createTestingLocks();
+  await locks.acquire('order:42');
+  const { exitCode, out } = await run(locks, { command: 'unlock', key: 'lock:order:42', yes: true });
+  expect([exitCode, out]).toEqual([
+    1,
+    'lock:order:42 is free.\norder:42 is held: give the key without its prefix.\n',
+  ]);
+  expect(await locks.isLocked('order:42')).toBe(true);
+});
+
 it('JSON has no character that steers a terminal', async () => {
   const owner = 'x\u009b2J\u2028\u{e0041}';
   const locks = stateOf({ kind: 'exclusive', holders: [{ ...hold, owner }], waiting: [] });

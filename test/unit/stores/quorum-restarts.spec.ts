@@ -111,7 +111,9 @@ describe('a node whose server has restarted', () => {
     servers[1]!.restart();
     servers[2]!.isDown = true;
     await runtime.pass(59_000);
-    expect((await failureOf(take(1_000))).message).toContain('was started 59 s ago, and counts again in 1.0 s');
+    expect((await failureOf(take(1_000))).message).toContain(
+      'was started 59 s ago, and counts again in 1.0 s',
+    );
     await runtime.pass(1_000);
     expect(await givenBy(take(1_000))).toEqual(['a', 'b']);
   });

@@ -37,7 +37,7 @@ export class RedisCluster implements RedisTopology {
   readonly commands: ClusterCommands;
   readonly channels: ClusterChannels;
   readonly address: RedisAddress;
-  readonly database = 0;
+  readonly place: string;
   onAgain: () => void = () => undefined;
   /** Servers that may get requests, by address. */
   private readonly servers = new Map<string, ClusterServer>();
@@ -56,6 +56,7 @@ export class RedisCluster implements RedisTopology {
     const { timeoutMs, runtime, isCheck } = options;
     const [seed] = endpoint.seeds;
     this.address = { name: `the cluster at ${textOfAddress(seed!)}`, isOneServer: false };
+    this.place = this.address.name;
     this.discoveryConnections = new DiscoveryConnections(endpoint, { timeoutMs, runtime, isCheck });
     this.refresher = new SlotRefresher({ look: () => this.look(), isMended: () => this.isMended }, runtime);
     const cluster = this as RedisCluster;

@@ -1,4 +1,4 @@
-import { addressOf, databaseOf, duplicateOf, type RedisAddress, type RedisLike } from './redis-client.js';
+import { addressOf, duplicateOf, placeOf, type RedisAddress, type RedisLike } from './redis-client.js';
 import { RedisConnection, type RedisConnectionOptions } from './redis-connection.js';
 import { RedisSubscriber } from './redis-subscriber.js';
 import type { OneOfServers, RedisTopology } from './redis-topology.js';
@@ -12,7 +12,7 @@ export class OneServer implements RedisTopology {
   readonly hasQueues = true;
   readonly hasSlots = false;
   readonly address: RedisAddress;
-  readonly database: number;
+  readonly place: string;
   readonly commands: RedisConnection;
   readonly channels: RedisSubscriber;
   onAgain: () => void = () => undefined;
@@ -26,7 +26,7 @@ export class OneServer implements RedisTopology {
     starting = new StartingClients(),
   ) {
     this.address = addressOf(commands);
-    this.database = databaseOf(commands);
+    this.place = placeOf(commands);
     this.sentinels = usesSentinels(commands)
       ? new SentinelWatch([commands, subscriber], starting, options.runtime)
       : undefined;

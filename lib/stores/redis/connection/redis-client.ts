@@ -68,6 +68,18 @@ export const addressOf = (client: RedisLike): RedisAddress => {
   return { name: `${at}:${text(port, '6379')}`, isOneServer: true };
 };
 
+interface Sentinel {
+  readonly host?: string;
+  readonly port?: number;
+}
+
+/** Returns where the keys of a client are. Masters of several groups of sentinels may have one name. */
+export const placeOf = (client: RedisLike): string => {
+  const { sentinels } = client.options as { readonly sentinels?: readonly Sentinel[] | null };
+  const servers = (sentinels ?? []).map(({ host = 'localhost', port = 26_379 }) => `${host}:${port}`).sort();
+  return [...servers, addressOf(client).name, databaseOf(client)].join('/');
+};
+
 /** Returns the socket of a client, unless it is destroyed. */
 export const socketOf = (client: RedisLike): ClientSocket | undefined => {
   const { stream } = client as WithStream;

@@ -31,8 +31,8 @@ export interface RedisTopology {
   /** Whether the channels for grants lie in a slot, as keys do. */
   readonly hasSlots: boolean;
   readonly address: RedisAddress;
-  /** Number of the database. */
-  readonly database: number;
+  /** Where the keys are, without credentials. */
+  readonly place: string;
   /** Number of channels with waiters; for tests. */
   readonly subscriptions: number;
   /** Called when there is a connection again to a server that may have holds, before any request is sent on it. */

@@ -61,7 +61,6 @@ export class QuorumStore implements LockStore {
   readonly commandTimeoutMs: number;
   readonly kinds: KindStores;
   readonly place: string;
-  readonly connectsLate: boolean;
   /** Undefined if a node keeps none. */
   readonly processes?: ProcessNotes;
   private readonly nodes: readonly QuorumNode[];
@@ -103,7 +102,6 @@ export class QuorumStore implements LockStore {
     this.nodes = nodes.map(
       (store, i) => new QuorumNode(names?.[i] ?? store.address?.name ?? `node ${i + 1}`, store, nodeHost),
     );
-    this.connectsLate = nodes.every(({ connectsLate }) => connectsLate);
     this.place = nodes
       .map(({ place = '' }) => place)
       .sort()
