@@ -5,7 +5,7 @@
 // a workload or a subject, write a file beside the others and list it in their index.ts.
 import { readFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { readOptions, USAGE, type BenchOptions } from './options.js';
 import { Crew } from './processes/crew.js';
 import { SharedNetwork } from './processes/network.js';

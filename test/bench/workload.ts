@@ -1,4 +1,4 @@
-import type { RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import type { Comparison, Unit } from './comparison.js';
 import type { Crew } from './processes/crew.js';
 import type { SharedNetwork } from './processes/network.js';

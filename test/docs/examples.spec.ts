@@ -12,7 +12,7 @@ import * as promClient from 'prom-client';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { freePort } from '../support/loopback.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { examplesOf, run } from './examples.js';
 import { onServer, packagesOf } from './recipes.js';
 import { codeBlocks } from '../support/markdown.js';

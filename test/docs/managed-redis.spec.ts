@@ -7,7 +7,7 @@ import { until, within } from '../support/async.js';
 import { selfSignedCertificate } from '../support/certificate.js';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { Lab } from '../support/redis/lab.js';
-import { RedisClusterServers } from '../support/redis/redis-cluster.js';
+import { RedisClusterServers } from '../support/servers/redis-cluster.js';
 import { runPage } from './recipes.js';
 
 const PAGE = 'docs/recipes/managed-redis.md';

@@ -4,7 +4,7 @@ import { complaints } from '../../sample-app/src/demo/promises.js';
 import type { Facts } from '../../sample-app/src/demo/sales.js';
 import { PgliteServer } from '../../sample-app/src/demo/postgres/pglite-server.js';
 import { until } from '../support/async.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { buildSampleApp, FlashSaleCli } from './flash-sale-cli.js';
 
 const START_TIMEOUT_MS = 90_000;

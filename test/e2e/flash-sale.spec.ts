@@ -6,7 +6,7 @@ import { paintFor } from '../../sample-app/src/demo/paint.js';
 import { reportTable } from '../../sample-app/src/demo/report.js';
 import type { SaleReport } from '../../sample-app/src/demo/run-sale.js';
 import type { StrategyName } from '../../sample-app/src/flash-sale/strategies/strategy-names.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { bareBonesPath, buildSampleApp, FlashSaleCli } from './flash-sale-cli.js';
 
 const BUYERS = 150;

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CHARGES, MAX_CHARGES_AT_ONCE, PaymentClient } from '../../sample-app/src/payment/payment.client.js';
 import { PaymentModule } from '../../sample-app/src/payment/payment.module.js';
 import { listenOnFreePort, LOOPBACK } from '../support/loopback.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 
 const INSTANCES = 3;
 const CUSTOMERS = 10 * MAX_CHARGES_AT_ONCE;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PgliteServer } from '../../sample-app/src/demo/postgres/pglite-server.js';
 import type { StockReport } from '../../sample-app/src/flash-sale/flash-sale.service.js';
 import { until } from '../support/async.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { buildSampleApp, FlashSaleCli } from './flash-sale-cli.js';
 
 const ITEMS = 60;

@@ -6,7 +6,7 @@ import { Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { RecordingLogger } from '../support/nest/recording-logger.js';
 import { until } from '../support/async.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { TransactionDatabase, type PgAdapter } from './transactions.database.js';
 
 type Answer = 'sold' | 'sold out';

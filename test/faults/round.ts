@@ -16,7 +16,7 @@ import { limitOf } from './workload/task.js';
 import type { Scribe } from './history/scribe.js';
 import { writeNodesLeft } from './topology/ensemble/nodes-left.js';
 import { writeRowsLeft } from './topology/rows-left.js';
-import type { RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import type { Shape, Topology } from './topology/topology.js';
 import type { Load } from './workload/worker-messages.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MysqlServer } from '../support/mysql/mysql-server.js';
-import { PostgresServer } from '../support/postgres/postgres-server.js';
+import { MysqlServer } from '../support/servers/mysql-server.js';
+import { PostgresServer } from '../support/servers/postgres-server.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
 import { until } from '../support/async.js';
 import {

@@ -2,8 +2,8 @@
 //
 //   node --import ./test/support/typescript/register-with-source.mjs test/fencing/cost.ts
 import { fenceTransaction, migrateFencing } from 'nest-redis-lock/fencing';
-import { MysqlServer } from '../support/mysql/mysql-server.js';
-import { PostgresServer } from '../support/postgres/postgres-server.js';
+import { MysqlServer } from '../support/servers/mysql-server.js';
+import { PostgresServer } from '../support/servers/postgres-server.js';
 import { mysqlSession, postgresSession, type Session } from './believers.js';
 import { newKey, newLocks } from './leases.js';
 

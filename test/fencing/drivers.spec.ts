@@ -1,8 +1,8 @@
 import { LockConfigurationError, LockLostError, type Lease } from 'nest-redis-lock';
 import { fenceTransaction, migrateFencing, sweepFences, type RunStatement } from 'nest-redis-lock/fencing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MysqlServer } from '../support/mysql/mysql-server.js';
-import { PostgresServer } from '../support/postgres/postgres-server.js';
+import { MysqlServer } from '../support/servers/mysql-server.js';
+import { PostgresServer } from '../support/servers/postgres-server.js';
 import { mysqlSession, postgresSession, type Session } from './believers.js';
 import { MYSQL_DRIVERS, POSTGRES_DRIVERS, SQLITE_DRIVERS, type Driver } from './drivers.js';
 import { newKey, newLocks, twoHolders } from './leases.js';

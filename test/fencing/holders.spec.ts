@@ -3,10 +3,10 @@ import type { Lease } from 'nest-redis-lock';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { PostgresServer } from '../support/postgres/postgres-server.js';
+import { PostgresServer } from '../support/servers/postgres-server.js';
 import { newKey, useLab } from '../support/redis/lab.js';
 import { openLocks } from '../support/redis/open-locks.js';
-import { REPLICATION, startReplica } from '../support/redis/redis-replicas.js';
+import { REPLICATION, startReplica } from '../support/servers/redis-replicas.js';
 import { TestWorker } from '../support/worker.js';
 import type { BelieverSetup, FromBeliever, ToBeliever } from './workers/believer.worker.js';
 

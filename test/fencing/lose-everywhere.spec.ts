@@ -4,7 +4,7 @@ import type { Lease } from 'nest-redis-lock';
 import { Pool, type PoolClient } from 'pg';
 import { DataSource } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { PostgresServer } from '../support/postgres/postgres-server.js';
+import { PostgresServer } from '../support/servers/postgres-server.js';
 
 const WRITE = 'UPDATE stock SET remaining = remaining - 1';
 

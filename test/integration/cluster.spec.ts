@@ -13,7 +13,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { keysInSlots, listenersAt, PATIENCE_MS, TEST_MS, useCluster } from '../support/redis/cluster-lab.js';
-import type { RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import { holdName, newKey } from '../support/redis/lab.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { ManualClock } from '../support/redis/manual-clock.js';

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CreateRedisClient } from 'nest-redis-lock/redis';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { until, within } from '../support/async.js';
 import { newKey, useLab } from '../support/redis/lab.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';

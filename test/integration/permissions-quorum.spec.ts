@@ -7,7 +7,7 @@ import {
 } from '../support/redis/documented-user.js';
 import { newKey } from '../support/redis/lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();

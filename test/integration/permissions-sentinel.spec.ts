@@ -8,8 +8,8 @@ import {
 } from '../support/redis/documented-user.js';
 import { newKey } from '../support/redis/lab.js';
 import { openLocks } from '../support/redis/open-locks.js';
-import { RedisSentinels } from '../support/redis/redis-sentinels.js';
-import type { RedisServer } from '../support/redis-server.js';
+import { RedisSentinels } from '../support/servers/redis-sentinels.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();

@@ -15,7 +15,7 @@ import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import { until } from '../support/async.js';
 import { holdName, newKey } from '../support/redis/lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { claimFor, expectGranted } from '../support/stores/harness.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 import { QuorumStore } from 'nest-redis-lock/redis';

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { holdName, newKey, useLab } from '../support/redis/lab.js';
 import type { LocksOptions, OpenLocks } from '../support/redis/open-locks.js';
-import { REPLICATION, startReplica } from '../support/redis/redis-replicas.js';
-import type { RedisServer } from '../support/redis-server.js';
+import { REPLICATION, startReplica } from '../support/servers/redis-replicas.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();

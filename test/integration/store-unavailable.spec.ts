@@ -3,7 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { Locked, LockService, LockStoreError, RedisLockModule } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../support/async.js';
-import type { RedisServer } from '../support/redis-server.js';
+import type { RedisServer } from '../support/servers/redis-server.js';
 import { Lab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
 import {

@@ -7,9 +7,9 @@ import * as redisStores from '../../lib/redis/index.js';
 import { storeOn } from '../../lib/store-of-options.js';
 import { holdName } from '../support/redis/lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
-import { RedisClusterServers } from '../support/redis/redis-cluster.js';
-import { startReplica } from '../support/redis/redis-replicas.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisClusterServers } from '../support/servers/redis-cluster.js';
+import { startReplica } from '../support/servers/redis-replicas.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import type { RedisSource } from '../../lib/stores/redis/topology-of.js';
 
 const TEST_MS = 60_000;

@@ -6,7 +6,7 @@ import { LockStoreError } from 'nest-redis-lock';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { GoRedsync, hasGo } from '../support/go-redsync.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { Redisson } from '../support/redisson/redisson.js';
 
 const LEASE_MS = 20_000;

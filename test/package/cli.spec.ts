@@ -10,7 +10,7 @@ import { node } from '../support/package/command.js';
 import { repository } from '../support/package/pack.js';
 import { guardProcess } from '../support/process-guard.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { MysqlLab } from '../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../support/postgres/postgres-lab.js';
 import { ZooKeeperLab } from '../support/zookeeper/zookeeper-lab.js';

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deferred } from '../support/async.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { installOldLibraries, OLD_LIBRARIES, type OldClient } from './support/old-libraries.js';
 
 /*

@@ -1,7 +1,7 @@
 import type { Connection, RowDataPacket } from 'mysql2/promise';
 import { MysqlStore } from '../../lib/stores/mysql/mysql.store.js';
 import type { SqlStore } from '../../lib/stores/sql/sql.store.js';
-import { MysqlServer } from '../support/mysql/mysql-server.js';
+import { MysqlServer } from '../support/servers/mysql-server.js';
 import type { Setting, SettingsLab } from './settings-lab.js';
 
 interface Variable {

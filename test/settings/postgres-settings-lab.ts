@@ -1,7 +1,7 @@
 import type { Client, QueryResultRow } from 'pg';
 import { PostgresStore } from '../../lib/stores/postgres/postgres.store.js';
 import type { SqlStore } from '../../lib/stores/sql/sql.store.js';
-import { PostgresServer } from '../support/postgres/postgres-server.js';
+import { PostgresServer } from '../support/servers/postgres-server.js';
 import type { Setting, SettingsLab } from './settings-lab.js';
 
 /** Settings that any user may change for itself, and so any role may have as its defaults. */

@@ -1,6 +1,6 @@
 import type { Progress } from '../support/measure/progress.js';
 import { until } from '../support/async.js';
-import { RedisServer } from '../support/redis-server.js';
+import { RedisServer } from '../support/servers/redis-server.js';
 import { TestWorker } from '../support/worker.js';
 import { noEndings, type Ending } from '../support/cycles/cycle.js';
 import { isCounter, PERMITS } from './cycles/permit.cycles.js';

@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { until, within } from './async.js';
-import { RedisServer } from './redis-server.js';
+import { RedisServer } from './servers/redis-server.js';
 import { TcpProxy } from './tcp-proxy.js';
 
 describe('TcpProxy', () => {

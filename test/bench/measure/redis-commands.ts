@@ -1,4 +1,4 @@
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 
 /** How often each command was called since the server started, subcommands apart (`client|info`). */
 export type CommandCounts = ReadonlyMap<string, number>;

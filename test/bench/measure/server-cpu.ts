@@ -1,4 +1,4 @@
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 
 /** CPU time that a server has used since it was started, in µs. */
 export const cpuUsOf = async (server: RedisServer): Promise<number> => {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { guardFolder } from '../../support/process-guard.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { Sample } from '../comparison.js';
 import type { LoadResult, Load } from '../processes/load.js';
 import { subjectNamed } from '../subjects/index.js';

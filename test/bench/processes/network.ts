@@ -1,5 +1,5 @@
 import { LOOPBACK } from '../../support/loopback.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { TestWorker } from '../../support/worker.js';
 
 export type ToDelay =

@@ -1,4 +1,4 @@
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { Network } from './network.js';
 
 /** Redis servers that know nothing of each other, and a way to each of them on which everything can take longer. */

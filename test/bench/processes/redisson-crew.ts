@@ -3,7 +3,7 @@ import { overcrowded } from '../measure/overcrowded.js';
 import { commandCounts } from '../measure/redis-commands.js';
 import { jain, sum } from '../measure/statistics.js';
 import { PERMITS } from '../subjects/subject.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { Redisson } from '../../support/redisson/redisson.js';
 import type { Noted, Shared } from './load.js';
 

@@ -1,5 +1,5 @@
 import { cpus, totalmem } from 'node:os';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { Outcome, Workload } from '../workload.js';
 
 /** What one workload came to: plain data, as it stands in results.json. */

@@ -8,8 +8,8 @@ import { cpuUsOf } from '../measure/server-cpu.js';
 import { Opened } from '../processes/opened.js';
 import type { SubjectWorker } from '../processes/subject-worker.js';
 import { INSIDE_SCRIPTS } from '../subjects/inside-scripts.js';
-import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import { RedisClusterServers } from '../../support/servers/redis-cluster.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { Bench, Finding, Outcome, Workload } from '../workload.js';
 
 const CALLERS = 100;

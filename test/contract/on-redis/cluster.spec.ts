@@ -1,4 +1,4 @@
-import { canShard } from '../../support/redis-server.js';
+import { canShard } from '../../support/servers/redis-server.js';
 import { redisClusterHarness } from '../../support/stores/redis-cluster.harness.js';
 import { describeStoreContract } from '../store.contract.js';
 

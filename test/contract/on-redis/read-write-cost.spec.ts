@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ReadClaim } from '../../../lib/core/seam/claim.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { scriptCommandsOf, visitsOf } from '../../support/redis/script-commands.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { expectGranted, newKey } from '../../support/stores/harness.js';
 import { readFor, writeFor } from '../kinds/kind-under-contract.js';
 

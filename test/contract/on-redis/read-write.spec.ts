@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { expectGranted, expectTaken, newKey } from '../../support/stores/harness.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { readFor, writeFor } from '../kinds/kind-under-contract.js';
 
 /*

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { ADMIN } from '../../support/redis-configuration.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
 import type { ReplicasWanted } from '../workload/worker-messages.js';
 import { LOOPBACK } from '../../support/loopback.js';
 

@@ -4,7 +4,7 @@ import { AFTERMATH, LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
 import type { Course } from '../apps/apps.js';
 import type { Replicated } from '../topology/replicated.js';
 import type { Fitness, Topology } from '../topology/topology.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { duringOutage } from './outage.js';
 import { withApps } from './with-apps.js';
 import { anyNode, fault, groupOf, onNode, type Dose, type Fault, type OnNode } from './fault.js';

@@ -10,7 +10,7 @@ import {
   QUEUE_RELEASE,
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { ON_REDIS } from '../../mistakes/index.js';
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { RedisStage, type OnRedis } from './redis-stage.js';

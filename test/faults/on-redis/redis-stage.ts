@@ -11,7 +11,7 @@ import type {
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { until } from '../../support/async.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 
 /** What a mistake can be in, of the library or of a copy with the mistake. */
 export interface OnRedis {

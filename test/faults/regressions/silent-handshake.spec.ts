@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { TcpProxy, type ProxyConnection } from '../../support/tcp-proxy.js';
 
 const TIMEOUT_MS = 200;

@@ -1,6 +1,6 @@
 import { AFTERWARDS } from '../../checker/rules/afterwards.rule.js';
 import { until } from '../../support/async.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { FAIR_TIMEOUTS } from '../settings.js';
 import { FAIR_KEY } from '../workload/task.js';
 import type { Seat } from './seat.js';

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import { until } from '../../support/async.js';
-import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import { RedisClusterServers } from '../../support/servers/redis-cluster.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { Slots } from '../apps/app-messages.js';
 import { acceptsWrites } from '../apps/bare-connection.js';
 import { SETTINGS } from '../settings.js';
@@ -11,7 +11,7 @@ import { Failover, type FailoverOptions } from './failover.js';
 import { Grounds } from './grounds.js';
 import type { MeanwhileMoving, Replicated } from './replicated.js';
 import { RoleWatch } from './role-watch.js';
-import { ServerClock } from '../../support/server-clock.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 import { ServerDoor } from './server-door.js';
 import { PlainNode, type ServerNode } from './server-node.js';
 

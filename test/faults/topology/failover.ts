@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HistoryEvent } from '../../checker/history.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { AppServers } from '../apps/apps.js';
 import { labNow } from '../history/lab-clock.js';
 import type { ReplicasWanted, WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';

@@ -16,8 +16,8 @@ import {
 } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import type { HistoryEvent } from '../../checker/history.js';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/redis-configuration.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor } from './redis-monitor.js';
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
 import type { HistoryEvent } from '../../checker/history.js';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/redis-configuration.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor, type MonitoredCommand } from './redis-monitor.js';
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HistoryEvent } from '../../checker/history.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { acceptsWrites, type BareConnections } from '../apps/bare-connection.js';
 import { labNow } from '../history/lab-clock.js';
 import { LONGEST_LEASE_MS, SETTINGS } from '../settings.js';

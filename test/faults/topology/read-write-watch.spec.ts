@@ -10,8 +10,8 @@ import {
 } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
 import type { EventOf, HistoryEvent } from '../../checker/history.js';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/redis-configuration.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor, type MonitoredCommand } from './redis-monitor.js';
 

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { ADMIN } from '../../support/redis-configuration.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
 
 /** A command that the server carried out. */
 export interface MonitoredCommand {

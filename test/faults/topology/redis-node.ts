@@ -1,12 +1,12 @@
 import { Redis, type ChainableCommander } from 'ioredis';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/redis-configuration.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor } from './redis-monitor.js';
-import { ServerClock } from '../../support/server-clock.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 import type { ServerNode } from './server-node.js';
 import { ServerPulse } from './server-pulse.js';
 

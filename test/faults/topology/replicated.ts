@@ -1,4 +1,4 @@
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { ServerNode } from './server-node.js';
 
 /** Masters and those that copy them, one of which takes over: what faults can do with them. */

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { ADMIN } from '../../support/redis-configuration.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
 import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
 import { LONGEST_LEASE_MS } from '../settings.js';

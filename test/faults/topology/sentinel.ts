@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { until } from '../../support/async.js';
-import { replicationOf } from '../../support/redis/redis-replicas.js';
-import type { RedisServer } from '../../support/redis-server.js';
-import { RedisSentinels } from '../../support/redis/redis-sentinels.js';
+import { replicationOf } from '../../support/servers/redis-replicas.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
+import { RedisSentinels } from '../../support/servers/redis-sentinels.js';
 import { acceptsWrites } from '../apps/bare-connection.js';
 import { SETTINGS } from '../settings.js';
 import type { Ports } from '../workload/worker-messages.js';
@@ -10,7 +10,7 @@ import { Failover, type FailoverOptions } from './failover.js';
 import { Grounds } from './grounds.js';
 import type { Replicated } from './replicated.js';
 import { RoleWatch } from './role-watch.js';
-import { ServerClock } from '../../support/server-clock.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 import { ServerDoor } from './server-door.js';
 import { PlainNode, type ServerNode } from './server-node.js';
 

@@ -1,6 +1,6 @@
 import { LOOPBACK } from '../../support/loopback.js';
-import type { Doorway } from '../../support/redis/redis-cluster.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { Doorway } from '../../support/servers/redis-cluster.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import { TcpProxy, type DataListener, type ProxyConnection } from '../../support/tcp-proxy.js';
 
 /** The bus of a cluster listens at the port of the server, and so much more. */

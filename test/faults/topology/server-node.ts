@@ -1,7 +1,7 @@
-import { RedisServer, type RedisServerOptions } from '../../support/redis-server.js';
+import { RedisServer, type RedisServerOptions } from '../../support/servers/redis-server.js';
 import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
-import { ServerClock } from '../../support/server-clock.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 import { ServerPulse } from './server-pulse.js';
 
 /** A Redis server of a topology, as faults know it. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { until } from '../../support/async.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { labNow } from '../history/lab-clock.js';
 import { ServerPulse } from './server-pulse.js';
 

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
-import type { RedisServer } from '../../support/redis-server.js';
-import { ADMIN } from '../../support/redis-configuration.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
+import { ADMIN } from '../../support/servers/redis-configuration.js';
 import { labNow } from '../history/lab-clock.js';
 
 const EVERY_MS = 20;

@@ -1,6 +1,6 @@
 import type { HistoryEvent } from '../../checker/history.js';
 import type { Apps } from '../apps/apps.js';
-import type { RedisServer } from '../../support/redis-server.js';
+import type { RedisServer } from '../../support/servers/redis-server.js';
 import type { Scribe } from '../history/scribe.js';
 import type { Database } from './database.js';
 import type { Ensemble } from './ensemble/ensemble.js';

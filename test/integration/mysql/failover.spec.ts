@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { until, within } from '../../support/async.js';
 import { MysqlLab, newKey, rowName } from '../../support/mysql/mysql-lab.js';
-import { MysqlServer } from '../../support/mysql/mysql-server.js';
+import { MysqlServer } from '../../support/servers/mysql-server.js';
 
 // Also a first connection beside other work comes within this time.
 const commandTimeoutMs = 1_500;

@@ -3,7 +3,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Lease } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
 import { MysqlLab, newKey, NOW, rowName } from '../../support/mysql/mysql-lab.js';
-import { ServerClock } from '../../support/server-clock.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 import { holdFive } from '../../support/sql/held-keys.js';
 
 // Also a first connection beside other work comes within this time.

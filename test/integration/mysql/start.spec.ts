@@ -10,7 +10,7 @@ import { migrationOf } from '../../../lib/stores/mysql/mysql-migration.js';
 import { MysqlStore, type MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import { until } from '../../support/async.js';
 import { MysqlLab, newKey } from '../../support/mysql/mysql-lab.js';
-import { MysqlServer } from '../../support/mysql/mysql-server.js';
+import { MysqlServer } from '../../support/servers/mysql-server.js';
 import { refusedWith } from '../../support/refusal.js';
 
 const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const;

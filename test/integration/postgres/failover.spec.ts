@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { newKey, PostgresLab, rowName } from '../../support/postgres/postgres-lab.js';
-import { PostgresServer } from '../../support/postgres/postgres-server.js';
+import { PostgresServer } from '../../support/servers/postgres-server.js';
 
 // Also a first connection beside other work comes within this time.
 const commandTimeoutMs = 1_500;

@@ -4,7 +4,7 @@ import type { Client } from 'pg';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import { ACQUIRE, newKey, NOW, PostgresLab, RELEASE } from '../../support/postgres/postgres-lab.js';
-import { ServerClock } from '../../support/server-clock.js';
+import { ServerClock } from '../../support/servers/server-clock.js';
 
 // Also a first connection beside other work comes within this time.
 const commandTimeoutMs = 1_500;

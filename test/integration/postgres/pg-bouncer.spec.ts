@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { PgBouncer } from '../../support/postgres/pg-bouncer.js';
+import { PgBouncer } from '../../support/servers/pg-bouncer.js';
 import { newKey, PostgresLab } from '../../support/postgres/postgres-lab.js';
 
 const WAIT = { waitMs: 20_000 };

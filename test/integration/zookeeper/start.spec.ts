@@ -9,7 +9,7 @@ import { JuteWriter } from '../../../lib/stores/zookeeper/jute.js';
 import { openLocksOn } from '../../support/stores/open-locks-on.js';
 import { listenOnFreePort } from '../../support/loopback.js';
 import { until } from '../../support/async.js';
-import { ZooKeeperServer } from '../../support/zookeeper/zookeeper-server.js';
+import { ZooKeeperServer } from '../../support/servers/zookeeper-server.js';
 import { newKey, pathOf, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
 
 const IDENTITY = 'app:secret';

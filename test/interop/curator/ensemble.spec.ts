@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
 import type { Curator } from '../../support/curator/curator.js';
 import type { OpenLocksOn } from '../../support/stores/open-locks-on.js';
-import type { ZooKeeperEnsemble } from '../../support/zookeeper/zookeeper-ensemble.js';
+import type { ZooKeeperEnsemble } from '../../support/servers/zookeeper-ensemble.js';
 import { NodeContender, overlapsOf } from './contest.js';
 import { CuratorSides, participants } from './sides.js';
 

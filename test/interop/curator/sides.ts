@@ -1,7 +1,7 @@
 import { openLocksOn, type OpenLocksOn, type StoreLocksOptions } from '../../support/stores/open-locks-on.js';
 import { Curator, type CuratorOptions } from '../../support/curator/curator.js';
-import { ZooKeeperEnsemble } from '../../support/zookeeper/zookeeper-ensemble.js';
-import { ZooKeeperServer } from '../../support/zookeeper/zookeeper-server.js';
+import { ZooKeeperEnsemble } from '../../support/servers/zookeeper-ensemble.js';
+import { ZooKeeperServer } from '../../support/servers/zookeeper-server.js';
 import { ZooKeeperStore, type ZooKeeperStoreOptions } from '../../../lib/stores/zookeeper/zookeeper.store.js';
 import { until } from '../../support/async.js';
 

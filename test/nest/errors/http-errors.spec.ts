@@ -21,7 +21,7 @@ import {
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { until } from '../../support/async.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { PLATFORMS, startHttp, type HttpClient, type Platform } from '../../support/nest/http.js';
 import { useWorld } from '../../support/nest/world.js';

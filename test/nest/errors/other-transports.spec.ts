@@ -18,7 +18,7 @@ import type { Observable } from 'rxjs';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LockNotAcquiredError, LockStoreError, Locked, type RedisLockModuleOptions } from 'nest-redis-lock';
 import { freePort, LOOPBACK } from '../../support/loopback.js';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { rootModule, useApps } from '../../support/nest/apps.js';
 import { createHttpApp } from '../../support/nest/http.js';
 import { QuotaGuard } from '../../support/nest/quota-guard.js';

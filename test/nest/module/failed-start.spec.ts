@@ -3,9 +3,9 @@ import { until } from '../../support/async.js';
 import { TestWorker } from '../../support/worker.js';
 import { useWorld } from '../../support/nest/world.js';
 import { LOOPBACK } from '../../support/loopback.js';
-import { RedisServer } from '../../support/redis-server.js';
-import { RedisClusterServers } from '../../support/redis/redis-cluster.js';
-import { RedisSentinels } from '../../support/redis/redis-sentinels.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
+import { RedisClusterServers } from '../../support/servers/redis-cluster.js';
+import { RedisSentinels } from '../../support/servers/redis-sentinels.js';
 import type { FromFailingApp } from './failing-app.process.js';
 import type { FromUsedAtStart, UsedAtStart } from './used-at-start.process.js';
 

@@ -14,7 +14,7 @@ import {
   withLocks,
   type LockOfService,
 } from 'nest-redis-lock';
-import { RedisServer } from '../../support/redis-server.js';
+import { RedisServer } from '../../support/servers/redis-server.js';
 import { deferred, until } from '../../support/async.js';
 import { useApps } from '../../support/nest/apps.js';
 import { useWorld } from '../../support/nest/world.js';

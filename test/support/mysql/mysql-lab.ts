@@ -1,7 +1,7 @@
 import type { RowDataPacket } from 'mysql2/promise';
 import { MysqlStore, type MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import { SqlLab } from '../sql/sql-lab.js';
-import { MysqlServer, type MysqlServerOptions } from './mysql-server.js';
+import { MysqlServer, type MysqlServerOptions } from '../servers/mysql-server.js';
 
 export { newKey, rowName } from '../sql/sql-lab.js';
 

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { beforeAll, expect } from 'vitest';
 import { LockNotAcquiredError, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { RedisServer } from '../redis-server.js';
+import { RedisServer } from '../servers/redis-server.js';
 
 /** What the body of a locked method saw when it ran. */
 export interface Run {

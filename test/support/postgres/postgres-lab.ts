@@ -1,7 +1,7 @@
 import type { Client, QueryResultRow } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import { SqlLab } from '../sql/sql-lab.js';
-import { PostgresServer, type PostgresServerOptions } from './postgres-server.js';
+import { PostgresServer, type PostgresServerOptions } from '../servers/postgres-server.js';
 
 export { newKey, rowName } from '../sql/sql-lab.js';
 

@@ -5,7 +5,7 @@ import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 import { until } from '../async.js';
 import { holdName, newKey } from './lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from './open-locks.js';
-import { RedisClusterServers, type RedisClusterTraits } from './redis-cluster.js';
+import { RedisClusterServers, type RedisClusterTraits } from '../servers/redis-cluster.js';
 
 /** Longer than a failover takes, on a machine that has much else to do. */
 export const PATIENCE_MS = 60_000;

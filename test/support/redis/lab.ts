@@ -1,8 +1,8 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeAll } from 'vitest';
 import type { Runtime } from '../../../lib/core/runtime.js';
-import type { RedisServerOptions } from '../redis-server.js';
-import { RedisServer } from '../redis-server.js';
+import type { RedisServerOptions } from '../servers/redis-server.js';
+import { RedisServer } from '../servers/redis-server.js';
 import { until } from '../async.js';
 import { TcpProxy } from '../tcp-proxy.js';
 import { TestWorker } from '../worker.js';

@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { until } from '../async.js';
-import type { RedisServer } from '../redis-server.js';
+import type { RedisServer } from '../servers/redis-server.js';
 
 /** One command that a script ran, and the keys that its caller declared. */
 export interface ScriptCommand {

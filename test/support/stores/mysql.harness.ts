@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from 'mysql2/promise';
 import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
-import { MysqlServer } from '../mysql/mysql-server.js';
+import { MysqlServer } from '../servers/mysql-server.js';
 import type { FullStore, StoreHarness } from './harness.js';
 
 /** The kinds and objects that a store on a database has. */

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { PostgresStore } from '../../../lib/stores/postgres/postgres.store.js';
-import { PgliteServer } from '../postgres/pglite-server.js';
-import { PostgresServer } from '../postgres/postgres-server.js';
+import { PgliteServer } from '../servers/pglite-server.js';
+import { PostgresServer } from '../servers/postgres-server.js';
 import type { FullStore, StoreHarness } from './harness.js';
 
 /** Folder with the packages of PGlite, to test on that. Its connections share a session, as behind a pooler. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { RedisStore, type RedisStoreOptions } from '../../../lib/stores/redis/redis.store.js';
-import { RedisClusterServers } from '../redis/redis-cluster.js';
+import { RedisClusterServers } from '../servers/redis-cluster.js';
 import type { StoreHarness } from './harness.js';
 import { leftoversOf } from './redis.harness.js';
 

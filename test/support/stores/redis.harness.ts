@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
-import { RedisServer } from '../redis-server.js';
+import { RedisServer } from '../servers/redis-server.js';
 import type { Leftovers, StoreHarness } from './harness.js';
 
 const FENCE_KEYS = /^(nest_redis_lock|redisson_lock_token):/;

@@ -1,5 +1,5 @@
 import { ZooKeeperStore } from '../../../lib/stores/zookeeper/zookeeper.store.js';
-import { ZooKeeperServer } from '../zookeeper/zookeeper-server.js';
+import { ZooKeeperServer } from '../servers/zookeeper-server.js';
 import type { FullStore, StoreHarness } from './harness.js';
 
 /** The kinds that a store on ZooKeeper has. */

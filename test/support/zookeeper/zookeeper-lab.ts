@@ -9,8 +9,8 @@ import { ZooKeeperStore, type ZooKeeperStoreOptions } from '../../../lib/stores/
 import { until } from '../async.js';
 import { openLocksOn, type OpenLocksOn, type StoreLocksOptions } from '../stores/open-locks-on.js';
 import { TcpProxy } from '../tcp-proxy.js';
-import { ZooKeeperEnsemble } from './zookeeper-ensemble.js';
-import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper-server.js';
+import { ZooKeeperEnsemble } from '../servers/zookeeper-ensemble.js';
+import { ZooKeeperServer, type ZooKeeperServerOptions } from '../servers/zookeeper-server.js';
 
 const OPEN = [{ rights: 31, scheme: 'world', id: 'anyone' }];
 

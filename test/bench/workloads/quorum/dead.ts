@@ -6,7 +6,7 @@ import { runRound } from '../../measure/round.js';
 import { median } from '../../measure/statistics.js';
 import { Opened } from '../../processes/opened.js';
 import { QuorumServers } from '../../processes/quorum-servers.js';
-import { RedisServer } from '../../../support/redis-server.js';
+import { RedisServer } from '../../../support/servers/redis-server.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
 import { aheadOfPeers, CONTENDERS, Entrants, prefixOf, QUICK_SIZES, SIZES } from './entrants.js';
 

@@ -1,5 +1,5 @@
 import { tmpdir } from 'node:os';
-import { MysqlServer } from '../../../support/mysql/mysql-server.js';
+import { MysqlServer } from '../../../support/servers/mysql-server.js';
 import { contendersOf, type Entrants } from './entrants.js';
 
 export const MYSQL: Entrants = {

@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import { migrationOf } from '../../../../lib/stores/postgres/postgres-migration.js';
-import { PostgresServer } from '../../../support/postgres/postgres-server.js';
+import { PostgresServer } from '../../../support/servers/postgres-server.js';
 import { contendersOf, type Entrants } from './entrants.js';
 
 export const POSTGRES: Entrants = {

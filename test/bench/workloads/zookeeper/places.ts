@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
-import { ZooKeeperEnsemble } from '../../../support/zookeeper/zookeeper-ensemble.js';
-import { ZooKeeperServer, type ZooKeeperServerOptions } from '../../../support/zookeeper/zookeeper-server.js';
+import { ZooKeeperEnsemble } from '../../../support/servers/zookeeper-ensemble.js';
+import { ZooKeeperServer, type ZooKeeperServerOptions } from '../../../support/servers/zookeeper-server.js';
 import { sum } from '../../measure/statistics.js';
 import { ZOOKEEPER } from '../../subjects/subject.js';
 

@@ -1,4 +1,4 @@
-import { ServerClock } from '../../../support/server-clock.js';
+import { ServerClock } from '../../../support/servers/server-clock.js';
 import type { FaultyDisk } from '../database.js';
 import { LibraryDisk } from './library-disk.js';
 

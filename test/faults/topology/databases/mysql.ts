@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
 import type { RowDataPacket } from 'mysql2/promise';
 import { MysqlLab, NOW } from '../../../support/mysql/mysql-lab.js';
-import type { MysqlServer } from '../../../support/mysql/mysql-server.js';
+import type { MysqlServer } from '../../../support/servers/mysql-server.js';
 import type { Database } from '../database.js';
 import type { AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';

@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { until } from '../../../support/async.js';
 import { NOW, PostgresLab } from '../../../support/postgres/postgres-lab.js';
-import type { PostgresServer } from '../../../support/postgres/postgres-server.js';
+import type { PostgresServer } from '../../../support/servers/postgres-server.js';
 import type { Database, Row } from '../database.js';
 import type { AdminConnection } from './admin-line.js';
 import type { Equipment } from './equipment.js';

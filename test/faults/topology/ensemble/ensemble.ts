@@ -1,7 +1,7 @@
 import { parseNode } from '../../../../lib/stores/zookeeper/lock-nodes.js';
 import { until } from '../../../support/async.js';
-import { ZooKeeperEnsemble } from '../../../support/zookeeper/zookeeper-ensemble.js';
-import type { ZooKeeperServer } from '../../../support/zookeeper/zookeeper-server.js';
+import { ZooKeeperEnsemble } from '../../../support/servers/zookeeper-ensemble.js';
+import type { ZooKeeperServer } from '../../../support/servers/zookeeper-server.js';
 import type { Probe } from '../database.js';
 import type { KeptHold, KeptHolds } from '../kept-holds.js';
 import { PeerNetwork } from './peer-network.js';

@@ -10,11 +10,11 @@ import { ZooKeeperStore } from '../../../../lib/stores/zookeeper/zookeeper.store
 import { overload, type Overloaded, type OverloadPlan, type OverloadRun } from '../overload.js';
 import { MysqlLab } from '../../../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../../../support/postgres/postgres-lab.js';
-import { RedisClusterServers } from '../../../support/redis/redis-cluster.js';
-import { RedisServer } from '../../../support/redis-server.js';
+import { RedisClusterServers } from '../../../support/servers/redis-cluster.js';
+import { RedisServer } from '../../../support/servers/redis-server.js';
 import { rowName, type SqlLab } from '../../../support/sql/sql-lab.js';
 import { TcpProxy } from '../../../support/tcp-proxy.js';
-import { ZooKeeperServer } from '../../../support/zookeeper/zookeeper-server.js';
+import { ZooKeeperServer } from '../../../support/servers/zookeeper-server.js';
 
 /** Isolation of the transaction that locks rows. The store sets its own. */
 export type Isolation = 'READ COMMITTED' | 'REPEATABLE READ';

@@ -2,7 +2,7 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hashTag } from '../../../../lib/stores/key-rule.js';
 import { hashSlot, tagOfSlot } from '../../../../lib/stores/redis/hash-slot.js';
-import { RedisServer } from '../../../support/redis-server.js';
+import { RedisServer } from '../../../support/servers/redis-server.js';
 
 const SLOTS = 16_384;
 

@@ -7,7 +7,7 @@ import {
   type PartRun,
 } from '../../../../lib/stores/redis/connection/script-batch.js';
 import { Script } from '../../../../lib/stores/redis/connection/script.js';
-import { RedisServer } from '../../../support/redis-server.js';
+import { RedisServer } from '../../../support/servers/redis-server.js';
 
 /** A script that replies what it was given. */
 const ECHO = `return table.concat(KEYS, ',') .. ' ' .. table.concat(ARGV, ',')`;

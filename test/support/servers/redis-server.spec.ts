@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { until } from './async.js';
+import { until } from '../async.js';
 import { RedisServer } from './redis-server.js';
 
 const isAlive = (pid: number) => {
@@ -105,8 +105,8 @@ describe('RedisServer', () => {
   });
 
   it('dies with the process that started it, even when that is killed', async () => {
-    const script = fileURLToPath(new URL('./fixtures/start-redis.ts', import.meta.url));
-    const loader = new URL('./typescript/register.mjs', import.meta.url).href;
+    const script = fileURLToPath(new URL('../fixtures/start-redis.ts', import.meta.url));
+    const loader = new URL('../typescript/register.mjs', import.meta.url).href;
     const parent = spawn(process.execPath, ['--import', loader, script], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -1,6 +1,6 @@
 import type { RedisOptions } from 'ioredis';
 import { until } from '../async.js';
-import { RedisServer } from '../redis-server.js';
+import { RedisServer } from './redis-server.js';
 import { LOOPBACK } from '../loopback.js';
 import type { Doorway } from './redis-cluster.js';
 import { inStep, REPLICATION, replicationOf, startReplicaWith } from './redis-replicas.js';

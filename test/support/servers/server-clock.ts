@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { guardFolder } from './process-guard.js';
-import { SCRATCH } from './scratch.js';
+import { guardFolder } from '../process-guard.js';
+import { SCRATCH } from '../scratch.js';
 
 /** Where packages put the library: Debian below the folder of the architecture, others beside all libraries. */
 const findLibrary = (): string | undefined => {

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { until } from '../async.js';
-import { ADMIN } from '../redis-configuration.js';
-import { RedisServer, type RedisServerOptions } from '../redis-server.js';
+import { ADMIN } from './redis-configuration.js';
+import { RedisServer, type RedisServerOptions } from './redis-server.js';
 
 /**
  * Copies begin at once, and what is lost of a connection is noticed soon. What was copied is not kept in a file, from which a

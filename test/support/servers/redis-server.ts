@@ -4,13 +4,13 @@ import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
-import { onPath } from '../../.ci/process.mjs';
-import { until } from './async.js';
-import { selfSignedCertificate, type Certificate } from './certificate.js';
-import { freePort, LOOPBACK } from './loopback.js';
-import { guardFolder, guardProcess } from './process-guard.js';
+import { onPath } from '../../../.ci/process.mjs';
+import { until } from '../async.js';
+import { selfSignedCertificate, type Certificate } from '../certificate.js';
+import { freePort, LOOPBACK } from '../loopback.js';
+import { guardFolder, guardProcess } from '../process-guard.js';
 import { ADMIN, writeRedisConfiguration, type RedisServerOptions } from './redis-configuration.js';
-import { SCRATCH } from './scratch.js';
+import { SCRATCH } from '../scratch.js';
 
 export type { RedisServerOptions } from './redis-configuration.js';
 

@@ -2,7 +2,7 @@ import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import type { RedisClusterOptions } from '../../../lib/stores/redis/cluster/cluster-settings.js';
 import { until } from '../async.js';
 import { LOOPBACK } from '../loopback.js';
-import { RedisServer, type RedisServerOptions } from '../redis-server.js';
+import { RedisServer, type RedisServerOptions } from './redis-server.js';
 import { REPLICATION } from './redis-replicas.js';
 
 const SLOTS = 16_384;

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Certificate } from './certificate.js';
+import type { Certificate } from '../certificate.js';
 
 export interface RedisServerOptions {
   /** Lines of redis.conf, as they would stand there: `'maxmemory 2mb'`, `'maxmemory-policy noeviction'`. */
