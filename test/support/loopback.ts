@@ -1,5 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { createServer, type Server, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 
 export const LOOPBACK = '127.0.0.1';
 
@@ -40,6 +41,16 @@ export async function freePort({ withBus = false } = {}): Promise<number> {
   const port = await listenOnFreePort(probe, withBus ? HIGHEST - BUS_DISTANCE : HIGHEST);
   await new Promise<void>((resolve) => probe.close(() => resolve()));
   return port;
+}
+
+/** Resolves when a port accepts a connection; rejects when it does not. */
+export async function accepts(port: number): Promise<void> {
+  const socket = connect({ host: LOOPBACK, port });
+  try {
+    await once(socket, 'connect');
+  } finally {
+    socket.destroy();
+  }
 }
 
 /**

@@ -8,15 +8,7 @@ export class QuorumServers implements AsyncDisposable {
   private constructor(readonly servers: readonly RedisServer[]) {}
 
   static async start(count: number): Promise<QuorumServers> {
-    const started = await Promise.allSettled(Array.from({ length: count }, () => RedisServer.start()));
-    const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-    const quorum = new QuorumServers(servers);
-    for (const one of started) {
-      if (one.status === 'fulfilled') continue;
-      await quorum[Symbol.asyncDispose]();
-      throw one.reason;
-    }
-    return quorum;
+    return new QuorumServers(await RedisServer.startAll(Array.from({ length: count }, () => ({}))));
   }
 
   get urls(): readonly string[] {

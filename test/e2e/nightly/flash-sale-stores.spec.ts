@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { onPath } from '../../../.ci/process.mjs';
 import { until } from '../../support/async.js';
 import { MysqlServer } from '../../support/servers/mysql-server.js';
-import { accepts } from '../../support/servers/zookeeper-ports.js';
+import { accepts } from '../../support/loopback.js';
 import { ZooKeeperServer } from '../../support/servers/zookeeper-server.js';
 import { buildSampleApp, FlashSaleCli, temporaryFolder } from '../flash-sale-cli.js';
 import { runSale, SOLD_OUT } from '../sale-on-store.js';

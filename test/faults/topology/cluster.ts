@@ -181,8 +181,12 @@ export const startCluster = async ({
 }: FailoverOptions): Promise<Failover> => {
   const doors = await Promise.all(Array.from({ length: 2 * MASTERS }, () => ServerDoor.start()));
   const clocks = await Promise.all(doors.map(() => ServerClock.create()));
-  const envs = clocks.map(({ environment }) => environment);
-  const redis = await RedisClusterServers.start({ masters: MASTERS, doorways: doors, envs, nodeTimeoutMs });
+  const redis = await RedisClusterServers.start({
+    masters: MASTERS,
+    doorways: doors,
+    equipments: clocks,
+    nodeTimeoutMs,
+  });
   const grounds = await Grounds.open(settings);
   const { servers } = redis;
   const nodes = servers.map((server, i) => PlainNode.of(server, clocks[i]));
@@ -192,43 +196,35 @@ export const startCluster = async ({
     nodes,
     doors,
     roles: new RoleWatch(groups, grounds.scribe, replicas !== undefined),
-    fitness: {
-      shape: 'cluster',
-      seats: workers,
-      nodes: servers.length,
-      sound: servers.length,
-      links: servers.length,
-      keepsData: false,
-      settableClock: true,
-    },
+    shape: 'cluster',
+    workers,
     grounds,
-    servers,
-    redis: (ports) => {
-      const nat: Ports = Object.fromEntries(doors.map(({ port }, i) => [port, ports[i]!]));
-      // Of a cluster that changes any server may be down: a worker is told of all.
-      return { shape: 'cluster', ports, nat, ...(replicas && { replicas }) };
-    },
     replicated: new ClusterServers(redis, nodes, doors),
-    apps: {
-      groups: MASTERS,
-      slotsOf,
-      accepting: async (bare, group) => {
-        const key = keyIn(slotsOf(group));
-        const accepting: { readonly port: number; readonly epoch: number }[] = [];
-        for (const { server } of groups[group]!) {
-          const { port } = server;
-          if (await acceptsWrites(bare.to(port), { key, replicas }))
-            accepting.push({ port, epoch: await epochOf(bare.to(port)) });
-        }
-        // A master that was replaced may not have heard of it.
-        const [latest] = accepting.sort((a, b) => b.epoch - a.epoch);
-        return latest && [latest.port];
+    seating: {
+      servers,
+      redis: (ports) => {
+        const nat: Ports = Object.fromEntries(doors.map(({ port }, i) => [port, ports[i]!]));
+        // Of a cluster that changes any server may be down: a worker is told of all.
+        return { shape: 'cluster', ports, nat, ...(replicas && { replicas }) };
+      },
+      apps: {
+        groups: MASTERS,
+        slotsOf,
+        accepting: async (bare, group) => {
+          const key = keyIn(slotsOf(group));
+          const accepting: { readonly port: number; readonly epoch: number }[] = [];
+          for (const { server } of groups[group]!) {
+            const { port } = server;
+            if (await acceptsWrites(bare.to(port), { key, replicas }))
+              accepting.push({ port, epoch: await epochOf(bare.to(port)) });
+          }
+          // A master that was replaced may not have heard of it.
+          const [latest] = accepting.sort((a, b) => b.epoch - a.epoch);
+          return latest && [latest.port];
+        },
       },
     },
-    stop: async () => {
-      await redis[Symbol.asyncDispose]();
-      for (const clock of clocks) clock.cleanUp();
-    },
+    stop: () => redis[Symbol.asyncDispose](),
   });
   await topology.seat(workers, library);
   return topology;

@@ -1,17 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HistoryEvent } from '../../checker/history.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
-import type { AppServers } from '../apps/apps.js';
 import { labNow } from '../history/lab-clock.js';
-import type { ReplicasWanted, WorkerRedis, WorkerSettings } from '../workload/worker-messages.js';
+import type { ReplicasWanted, WorkerSettings } from '../workload/worker-messages.js';
 import { passOverWhoCameBack } from './brought-back.js';
-import type { Grounds } from './grounds.js';
-import type { Target } from './proxy-link.js';
+import type { Grounds, Seating } from './grounds.js';
 import type { Replicated } from './replicated.js';
 import type { RoleWatch } from './role-watch.js';
 import type { ServerDoor } from './server-door.js';
 import type { ServerNode } from './server-node.js';
-import type { Fitness, Topology } from './topology.js';
+import { TopologyOnGrounds } from './topology-on-grounds.js';
 
 /** How long a place in line stands that nobody keeps, and a lease that a replica has not seen renewed. */
 const OLD_STATE_LIVES_MS = 6_000;
@@ -22,67 +19,45 @@ export interface FailoverParts {
   readonly nodes: readonly ServerNode[];
   readonly doors: readonly ServerDoor[];
   readonly roles: RoleWatch;
-  readonly fitness: Fitness;
+  readonly shape: 'sentinel' | 'cluster';
+  readonly workers: number;
   readonly grounds: Grounds;
-  /** Where workers' lines lead: to the nodes first, and to sentinels. */
-  readonly servers: readonly Target[];
-  /** Where Redis is for a worker whose lines begin at these ports. */
-  readonly redis: (ports: readonly number[]) => WorkerRedis;
+  readonly seating: Seating;
   readonly replicated: Replicated;
-  readonly apps: AppServers;
   /** Ends the servers. */
   readonly stop: () => Promise<void>;
 }
 
 /** Servers of which some take over from others, which may not have heard of all that those had given. */
-export class Failover implements Topology {
-  readonly name: string;
-  readonly nodes: readonly ServerNode[];
-  readonly fitness: Fitness;
+export class Failover extends TopologyOnGrounds {
+  override readonly nodes: readonly ServerNode[];
   readonly replicated: Replicated;
-  /** The round that goes on: its name is part of every key. */
-  round = '';
+  protected readonly seating: Seating;
   private beganAt = 0;
 
   constructor(private readonly parts: FailoverParts) {
-    this.name = parts.name;
-    this.nodes = parts.nodes;
-    this.fitness = parts.fitness;
+    const { name, shape, workers, nodes, seating, grounds } = parts;
+    const [all, links] = [nodes.length, seating.servers.length];
+    const counts = { seats: workers, nodes: all, sound: all, links };
+    super(name, { shape, ...counts, keepsData: false, settableClock: true }, grounds);
+    this.nodes = nodes;
     this.replicated = parts.replicated;
+    this.seating = seating;
   }
 
-  get seats() {
-    return this.parts.grounds.seats;
-  }
-
-  get apps() {
-    return this.parts.grounds.apps;
-  }
-
-  get scribe() {
-    return this.parts.grounds.scribe;
-  }
-
-  seat(workers: number, library?: string): Promise<void> {
-    const { servers, redis, apps, grounds } = this.parts;
-    return grounds.seat(workers, { servers, redis, apps }, library);
-  }
-
-  begin(round: string): void {
+  override begin(round: string): void {
+    super.begin(round);
     this.beganAt = labNow();
-    this.round = round;
   }
 
-  async heal(): Promise<void> {
-    await this.parts.grounds.mendLinks();
+  protected override async served(): Promise<void> {
     await this.replicated.openDoors();
     for (const node of this.nodes) if (!node.server.isRunning) await this.replicated.startAgain(node);
     await this.replicated.settled();
-    await this.parts.grounds.fillSeats();
   }
 
   /** The masters, once what a promotion brought back of the past has ended: the last who waited have kept it till now. */
-  async keepers(): Promise<readonly RedisServer[]> {
+  override async keepers(): Promise<readonly RedisServer[]> {
     const wasPromotion = this.parts.roles.lastChangeAt > this.beganAt;
     if (wasPromotion) await sleep(OLD_STATE_LIVES_MS);
     const { groups } = this.replicated;
@@ -92,13 +67,9 @@ export class Failover implements Topology {
     return servers;
   }
 
-  takeHistory(): HistoryEvent[] {
-    return this.parts.grounds.takeHistory();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const { grounds, roles, doors, stop } = this.parts;
-    await grounds[Symbol.asyncDispose]();
+  override async [Symbol.asyncDispose](): Promise<void> {
+    const { roles, doors, stop } = this.parts;
+    await super[Symbol.asyncDispose]();
     await roles[Symbol.asyncDispose]();
     await stop();
     for (const door of doors) await door[Symbol.asyncDispose]();

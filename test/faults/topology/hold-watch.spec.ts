@@ -1,4 +1,4 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import {
@@ -16,7 +16,6 @@ import {
 } from '../../../lib/stores/redis/kinds/exclusive/scripts.js';
 import type { HistoryEvent } from '../../checker/history.js';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/servers/redis-configuration.js';
 import { RedisServer } from '../../support/servers/redis-server.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor } from './redis-monitor.js';
@@ -25,7 +24,7 @@ let server: RedisServer;
 let client: Redis;
 beforeAll(async () => {
   server = await RedisServer.start();
-  client = new Redis({ ...server.clientOptions(), ...ADMIN });
+  client = server.adminClient();
 });
 afterAll(async () => {
   client.disconnect();

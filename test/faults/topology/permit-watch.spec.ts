@@ -1,9 +1,8 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
 import type { HistoryEvent } from '../../checker/history.js';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/servers/redis-configuration.js';
 import { RedisServer } from '../../support/servers/redis-server.js';
 import { HoldWatch } from './hold-watch.js';
 import { RedisMonitor, type MonitoredCommand } from './redis-monitor.js';
@@ -27,7 +26,7 @@ let echoed = 0;
 
 beforeAll(async () => {
   server = await RedisServer.start();
-  client = new Redis({ ...server.clientOptions(), ...ADMIN });
+  client = server.adminClient();
   monitor = new RedisMonitor(server.port, (command) => void pending.push(command));
   await until(() => monitor.isAttached);
 });

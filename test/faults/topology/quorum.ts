@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { HistoryEvent } from '../../checker/history.js';
 import type { RedisServer } from '../../support/servers/redis-server.js';
 import { acceptsWrites, type BareConnections } from '../apps/bare-connection.js';
 import { labNow } from '../history/lab-clock.js';
 import { LONGEST_LEASE_MS, SETTINGS } from '../settings.js';
 import type { WorkerSettings } from '../workload/worker-messages.js';
-import { Grounds } from './grounds.js';
+import { Grounds, type Seating } from './grounds.js';
 import { PlainNode } from './server-node.js';
-import type { Fitness, Topology } from './topology.js';
+import type { Fitness } from './topology.js';
+import { TopologyOnGrounds } from './topology-on-grounds.js';
 
 export interface QuorumOptions {
   readonly name: string;
@@ -25,16 +25,16 @@ export interface QuorumOptions {
 const UPTIME_IS_KNOWN_TO_MS = 2_000;
 
 /** Servers that know nothing of each other, a majority of which gives each lock. */
-export class Quorum implements Topology {
-  round = '';
-
+export class Quorum extends TopologyOnGrounds {
   private constructor(
-    readonly name: string,
-    readonly nodes: readonly PlainNode[],
-    readonly fitness: Fitness,
-    private readonly grounds: Grounds,
+    name: string,
+    override readonly nodes: readonly PlainNode[],
+    fitness: Fitness,
+    grounds: Grounds,
     private readonly delayAfterRestartMs: number,
-  ) {}
+  ) {
+    super(name, fitness, grounds);
+  }
 
   static async start({
     name,
@@ -75,26 +75,14 @@ export class Quorum implements Topology {
     }
   }
 
-  get seats() {
-    return this.grounds.seats;
-  }
-
-  get apps() {
-    return this.grounds.apps;
-  }
-
-  get scribe() {
-    return this.grounds.scribe;
-  }
-
-  seat(workers: number, library?: string): Promise<void> {
+  /** Its servers are known when all of them have started. */
+  protected get seating(): Seating {
     const { delayAfterRestartMs, nodes } = this;
-    const seating = {
+    return {
       servers: nodes.map(({ server }) => server),
-      redis: (ports: readonly number[]) => ({ shape: 'quorum', ports, delayAfterRestartMs }) as const,
-      apps: { accepting: (bare: BareConnections) => this.accepting(bare) },
+      redis: (ports) => ({ shape: 'quorum', ports, delayAfterRestartMs }),
+      apps: { accepting: (bare) => this.accepting(bare) },
     };
-    return this.grounds.seat(workers, seating, library);
   }
 
   /** No port: what a majority has is not asked for at each server. */
@@ -110,29 +98,27 @@ export class Quorum implements Topology {
     return delayAfterRestartMs === 0 ? startedAt : startedAt + delayAfterRestartMs + UPTIME_IS_KNOWN_TO_MS;
   }
 
-  begin(round: string): void {
-    this.round = round;
+  override begin(round: string): void {
+    super.begin(round);
     for (const node of this.nodes) node.clockWasSet = false;
   }
 
-  async heal(): Promise<void> {
-    await this.grounds.mendLinks();
-    for (const node of this.nodes) if (!node.server.isRunning) await node.startAgain({ keepData: true });
-    await this.grounds.fillSeats();
+  override async heal(): Promise<void> {
+    await super.heal();
     // Until then a server that was started counts as failed.
     await sleep(Math.max(0, ...this.nodes.map((node) => this.countsAt(node) - labNow())));
   }
 
-  keepers(): Promise<readonly RedisServer[]> {
+  protected override async served(): Promise<void> {
+    for (const node of this.nodes) if (!node.server.isRunning) await node.startAgain({ keepData: true });
+  }
+
+  override keepers(): Promise<readonly RedisServer[]> {
     return Promise.resolve(this.nodes.filter(({ clockWasSet }) => !clockWasSet).map(({ server }) => server));
   }
 
-  takeHistory(): HistoryEvent[] {
-    return this.grounds.takeHistory();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.grounds[Symbol.asyncDispose]();
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await Promise.all(this.nodes.map((node) => node[Symbol.asyncDispose]()));
   }
 }

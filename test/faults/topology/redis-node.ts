@@ -1,6 +1,5 @@
-import { Redis, type ChainableCommander } from 'ioredis';
+import type { ChainableCommander, Redis } from 'ioredis';
 import { until } from '../../support/async.js';
-import { ADMIN } from '../../support/servers/redis-configuration.js';
 import { RedisServer } from '../../support/servers/redis-server.js';
 import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
@@ -53,11 +52,10 @@ export class RedisNode implements ServerNode {
     const server = await RedisServer.start({
       ...(options.persistence === 'always' && { appendFsync: 'always' }),
       config,
-      env: clock?.environment,
+      equipment: clock,
     });
     const holds = new HoldWatch(keyPrefix, scribe.write);
     const node = new RedisNode(server, options, config, clock, holds, scribe);
-    clock?.serves(server.pid);
     await node.observed();
     return node;
   }
@@ -84,7 +82,6 @@ export class RedisNode implements ServerNode {
   /** Starts the server after it was killed, and resolves when it serves. */
   async startAgain({ keepData }: { keepData: boolean }): Promise<void> {
     await this.server.restart({ keepData });
-    this.clock?.serves(this.server.pid);
     await this.observed();
   }
 
@@ -101,7 +98,7 @@ export class RedisNode implements ServerNode {
 
   /** Fills the server with so much that loading it takes about this long. */
   async fill(loadMs: number): Promise<void> {
-    const client = new Redis({ ...this.server.clientOptions(), ...ADMIN, protocol: 2 });
+    const client = this.server.adminClient();
     try {
       await this.pipeline(client, (pipeline, key) => pipeline.del(key));
       // Without it everything that was ever done would be done again.
@@ -149,6 +146,5 @@ export class RedisNode implements ServerNode {
     this.monitor.close();
     this.pulse.close();
     await this.server.stop();
-    this.clock?.cleanUp();
   }
 }

@@ -1,5 +1,4 @@
-import { Redis } from 'ioredis';
-import { ADMIN } from '../../support/servers/redis-configuration.js';
+import type { Redis } from 'ioredis';
 import { labNow } from '../history/lab-clock.js';
 import type { Scribe } from '../history/scribe.js';
 import { LONGEST_LEASE_MS } from '../settings.js';
@@ -43,18 +42,7 @@ export class RoleWatch implements AsyncDisposable {
   }
 
   private begin(node: ServerNode, group: number): void {
-    const client = new Redis({
-      ...node.server.clientOptions(),
-      ...ADMIN,
-      protocol: 2,
-      disableClientInfo: true,
-      enableReadyCheck: false,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      retryStrategy: () => 10,
-    });
-    // While a server is down this is not news.
-    client.on('error', () => undefined);
+    const client = node.server.adminClient({ enableOfflineQueue: false, retryStrategy: () => 10 });
     const one: Seen = { client, isMaster: undefined, at: labNow() };
     this.seen.set(node, one);
     const request = async (): Promise<void> => {

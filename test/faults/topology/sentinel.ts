@@ -82,14 +82,12 @@ class SentinelServers implements Replicated {
     );
   }
 
-  async startAgain(node: ServerNode): Promise<void> {
-    await this.redis.startAsReplica(node.server);
-    this.nodes.find((one) => one === node)?.wasStarted();
+  startAgain(node: ServerNode): Promise<void> {
+    return this.redis.startAsReplica(node.server);
   }
 
-  async startEmpty(node: ServerNode): Promise<void> {
-    await this.redis.startAsMaster(node.server);
-    this.nodes.find((one) => one === node)?.wasStarted();
+  startEmpty(node: ServerNode): Promise<void> {
+    return this.redis.startAsMaster(node.server);
   }
 
   async settled(): Promise<void> {
@@ -162,7 +160,7 @@ export const startSentinel = async ({
     replicas: SERVERS - 1,
     failoverTimeoutMs: FAILOVER_TIMEOUT_MS,
     doorways: doors,
-    envs: clocks.map(({ environment }) => environment),
+    equipments: clocks,
   });
   const grounds = await Grounds.open(settings);
   const nodes = redis.servers.map((server, i) => PlainNode.of(server, clocks[i]));
@@ -173,46 +171,40 @@ export const startSentinel = async ({
     nodes,
     doors,
     roles: new RoleWatch([nodes], grounds.scribe, replicas !== undefined),
-    fitness: {
-      shape: 'sentinel',
-      seats: workers,
-      nodes: SERVERS,
-      sound: SERVERS,
-      links: servers.length,
-      keepsData: false,
-      settableClock: true,
-    },
+    shape: 'sentinel',
+    workers,
     grounds,
-    servers,
-    redis: (ports) => {
-      const own = [...doors.map(({ port }) => port), ...redis.sentinels.map(({ port }) => port)];
-      const nat: Ports = Object.fromEntries(own.map((port, i) => [port, ports[i]!]));
-      return {
-        shape: 'sentinel',
-        ports: ports.slice(SERVERS),
-        name: NAME,
-        nat,
-        ...(replicas && { replicas }),
-      };
-    },
     replicated,
-    apps: {
-      accepting: async (bare) => {
-        const named = await Promise.all(
-          redis.sentinels.map(({ port }) => masterNamedBy(bare.to(port)).catch(() => undefined)),
-        );
-        const isMaster = (server: RedisServer): boolean =>
-          named.filter((name) => name === String(redis.placeOf(server).port)).length > named.length / 2;
-        const master = redis.servers.find(isMaster);
-        return master && (await acceptsWrites(bare.to(master.port), { replicas }))
-          ? [master.port]
-          : undefined;
+    seating: {
+      servers,
+      redis: (ports) => {
+        const own = [...doors.map(({ port }) => port), ...redis.sentinels.map(({ port }) => port)];
+        const nat: Ports = Object.fromEntries(own.map((port, i) => [port, ports[i]!]));
+        return {
+          shape: 'sentinel',
+          ports: ports.slice(SERVERS),
+          name: NAME,
+          nat,
+          ...(replicas && { replicas }),
+        };
+      },
+      apps: {
+        accepting: async (bare) => {
+          const named = await Promise.all(
+            redis.sentinels.map(({ port }) => masterNamedBy(bare.to(port)).catch(() => undefined)),
+          );
+          const isMaster = (server: RedisServer): boolean =>
+            named.filter((name) => name === String(redis.placeOf(server).port)).length > named.length / 2;
+          const master = redis.servers.find(isMaster);
+          return master && (await acceptsWrites(bare.to(master.port), { replicas }))
+            ? [master.port]
+            : undefined;
+        },
       },
     },
     stop: async () => {
       replicated.close();
       await redis[Symbol.asyncDispose]();
-      for (const clock of clocks) clock.cleanUp();
     },
   });
   await topology.seat(workers, library);

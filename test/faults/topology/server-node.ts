@@ -33,7 +33,6 @@ export class PlainNode implements ServerNode {
     this.pulse =
       scribe &&
       new ServerPulse(server, (from, until) => scribe.trouble('a server is slow', from, until + FELT_MS));
-    clock?.serves(server.pid);
   }
 
   /** @param settableClock it may be ahead from the beginning, by so many ms */
@@ -44,7 +43,7 @@ export class PlainNode implements ServerNode {
   ): Promise<PlainNode> {
     const clock = settableClock && (await ServerClock.create());
     if (settableClock && settableClock.aheadMs !== 0) clock?.jump(settableClock.aheadMs);
-    const server = await RedisServer.start({ ...options, env: clock?.environment });
+    const server = await RedisServer.start({ ...options, equipment: clock });
     return new PlainNode(server, clock, scribe);
   }
 
@@ -59,13 +58,7 @@ export class PlainNode implements ServerNode {
 
   async startAgain(how: { readonly keepData: boolean }): Promise<void> {
     await this.server.restart(how);
-    this.wasStarted();
-  }
-
-  /** Somebody else has started it again. */
-  wasStarted(): void {
     this.startedAt = labNow();
-    this.clock?.serves(this.server.pid);
   }
 
   jump(ms: number): void {
@@ -78,6 +71,5 @@ export class PlainNode implements ServerNode {
   async [Symbol.asyncDispose](): Promise<void> {
     this.pulse?.close();
     await this.server.stop();
-    this.clock?.cleanUp();
   }
 }

@@ -1,6 +1,5 @@
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import type { RedisServer } from '../../support/servers/redis-server.js';
-import { ADMIN } from '../../support/servers/redis-configuration.js';
 import { labNow } from '../history/lab-clock.js';
 
 const EVERY_MS = 20;
@@ -27,18 +26,7 @@ export class ServerPulse {
     server: RedisServer,
     private readonly onSlow: (from: number, until: number) => void,
   ) {
-    this.client = new Redis({
-      ...server.clientOptions(),
-      ...ADMIN,
-      protocol: 2,
-      disableClientInfo: true,
-      enableReadyCheck: false,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      retryStrategy: () => 10,
-    });
-    // While the server is down this is not news.
-    this.client.on('error', () => undefined);
+    this.client = server.adminClient({ enableOfflineQueue: false, retryStrategy: () => 10 });
     this.next();
   }
 

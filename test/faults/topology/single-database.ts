@@ -1,13 +1,13 @@
-import type { HistoryEvent } from '../../checker/history.js';
 import { SETTINGS } from '../settings.js';
 import type { WorkerSettings } from '../workload/worker-messages.js';
 import type { Database } from './database.js';
 import { DatabasePulse } from './database-pulse.js';
-import { Equipment } from './databases/equipment.js';
+import { FaultyEquipment } from './databases/equipment.js';
 import { MysqlDatabase } from './databases/mysql.js';
 import { PostgresDatabase } from './databases/postgres.js';
-import { Grounds } from './grounds.js';
-import type { Fitness, Topology } from './topology.js';
+import { Grounds, type Seating } from './grounds.js';
+import type { Fitness } from './topology.js';
+import { TopologyOnGrounds } from './topology-on-grounds.js';
 
 export interface SingleDatabaseOptions {
   readonly name: string;
@@ -23,18 +23,21 @@ export interface SingleDatabaseOptions {
 const DATABASES = { mysql: MysqlDatabase, postgres: PostgresDatabase };
 
 /** One database server, workers behind lines of their own, and the register. */
-export class SingleDatabase implements Topology {
-  readonly nodes = [];
-  round = '';
+export class SingleDatabase extends TopologyOnGrounds {
+  protected readonly seating: Seating;
   private readonly pulse: DatabasePulse;
 
   private constructor(
-    readonly name: string,
+    name: string,
     readonly database: Database,
-    readonly fitness: Fitness,
-    private readonly grounds: Grounds,
+    fitness: Fitness,
+    grounds: Grounds,
   ) {
+    super(name, fitness, grounds);
     this.pulse = new DatabasePulse(database, grounds.scribe);
+    const { shape, target, requests, subscribes } = database;
+    const redis: Seating['redis'] = ([port]) => ({ shape, port: port! });
+    this.seating = { servers: [target], redis, requests, subscribes };
   }
 
   static async start({
@@ -46,7 +49,7 @@ export class SingleDatabase implements Topology {
     settings = SETTINGS,
   }: SingleDatabaseOptions): Promise<SingleDatabase> {
     const grounds = await Grounds.open(settings);
-    const database = await DATABASES[shape].start(await Equipment.create({ settableClock }));
+    const database = await DATABASES[shape].start(await FaultyEquipment.create({ settableClock }));
     const single = { shape: 'database', nodes: 1, sound: 1, links: 1, keepsData: true } as const;
     const faultyDisk = database.disk !== undefined;
     const fitness: Fitness = { ...single, seats: workers, settableClock, faultyDisk };
@@ -55,41 +58,13 @@ export class SingleDatabase implements Topology {
     return topology;
   }
 
-  get seats() {
-    return this.grounds.seats;
+  protected override served(): Promise<void> {
+    return this.database.served();
   }
 
-  get scribe() {
-    return this.grounds.scribe;
-  }
-
-  seat(workers: number, library?: string): Promise<void> {
-    const { shape, target, requests, subscribes } = this.database;
-    const redis = ([port]: readonly number[]) => ({ shape, port: port! }) as const;
-    return this.grounds.seat(workers, { servers: [target], redis, requests, subscribes }, library);
-  }
-
-  begin(round: string): void {
-    this.round = round;
-  }
-
-  async heal(): Promise<void> {
-    await this.grounds.mendLinks();
-    await this.database.served();
-    await this.grounds.fillSeats();
-  }
-
-  keepers() {
-    return Promise.resolve([]);
-  }
-
-  takeHistory(): HistoryEvent[] {
-    return this.grounds.takeHistory();
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
+  override async [Symbol.asyncDispose](): Promise<void> {
     this.pulse.close();
-    await this.grounds[Symbol.asyncDispose]();
+    await super[Symbol.asyncDispose]();
     await this.database[Symbol.asyncDispose]();
   }
 }

@@ -1,9 +1,10 @@
 import type { HistoryEvent } from '../../checker/history.js';
 import { SETTINGS } from '../settings.js';
 import type { WorkerSettings } from '../workload/worker-messages.js';
-import { Grounds } from './grounds.js';
+import { Grounds, type Seating } from './grounds.js';
 import { RedisNode, type RedisNodeOptions } from './redis-node.js';
-import type { Fitness, Topology } from './topology.js';
+import type { Fitness } from './topology.js';
+import { TopologyOnGrounds } from './topology-on-grounds.js';
 
 export interface SingleRedisOptions extends RedisNodeOptions {
   readonly workers: number;
@@ -14,15 +15,20 @@ export interface SingleRedisOptions extends RedisNodeOptions {
 }
 
 /** One Redis server, workers behind lines of their own, and the register. */
-export class SingleRedis implements Topology {
-  round = '';
+export class SingleRedis extends TopologyOnGrounds {
+  override readonly nodes: readonly [RedisNode];
+  protected readonly seating: Seating;
 
   private constructor(
-    readonly name: string,
+    name: string,
     readonly watched: RedisNode,
-    readonly fitness: Fitness,
-    private readonly grounds: Grounds,
-  ) {}
+    fitness: Fitness,
+    grounds: Grounds,
+  ) {
+    super(name, fitness, grounds);
+    this.nodes = [watched];
+    this.seating = { servers: [watched.server], redis: ([port]) => ({ shape: 'one', port: port! }) };
+  }
 
   static async start({
     workers,
@@ -44,46 +50,17 @@ export class SingleRedis implements Topology {
     return topology;
   }
 
-  get nodes(): readonly [RedisNode] {
-    return [this.watched];
-  }
-
-  get seats() {
-    return this.grounds.seats;
-  }
-
-  get scribe() {
-    return this.grounds.scribe;
-  }
-
-  seat(workers: number, library?: string): Promise<void> {
-    const seating = {
-      servers: [this.watched.server],
-      redis: ([port]: readonly number[]) => ({ shape: 'one', port: port! }) as const,
-    };
-    return this.grounds.seat(workers, seating, library);
-  }
-
-  begin(round: string): void {
-    this.round = round;
-  }
-
-  async heal(): Promise<void> {
-    await this.grounds.mendLinks();
-    await this.grounds.fillSeats();
-  }
-
-  keepers() {
+  override keepers() {
     return Promise.resolve([this.watched.server]);
   }
 
-  takeHistory(): HistoryEvent[] {
+  override takeHistory(): HistoryEvent[] {
     this.watched.settle();
-    return this.grounds.takeHistory();
+    return super.takeHistory();
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.grounds[Symbol.asyncDispose]();
+  override async [Symbol.asyncDispose](): Promise<void> {
+    await super[Symbol.asyncDispose]();
     await this.watched[Symbol.asyncDispose]();
   }
 }

@@ -239,11 +239,7 @@ SELECT * FROM nest_lock WHERE name = '${rowName('door')}' AND member > '' FOR UP
 describe('a server whose clock is stepped', () => {
   it('back keeps released keys free, and tokens grow on; ahead ends leases early', async () => {
     const clock = await ServerClock.create();
-    lab.track({ [Symbol.asyncDispose]: async () => clock.cleanUp() });
-    await using stepped = await MysqlLab.start({
-      env: clock.environment,
-      started: (pid) => clock.serves(pid),
-    });
+    await using stepped = await MysqlLab.start({ equipment: clock });
     const { locks } = stepped.open();
     const token = () => locks.withLock('key', (lease) => lease.tokenFor('key'));
     const serverTime = async () => Number((await stepped.query(`SELECT ${NOW} AS now`))[0]!['now']);

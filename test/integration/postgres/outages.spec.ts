@@ -1,5 +1,3 @@
-import { chmod } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { Client } from 'pg';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
@@ -118,13 +116,7 @@ describe('a server without free connections', () => {
 describe('a server whose clock is stepped', () => {
   it('back keeps released keys free, and tokens grow on; ahead ends leases early', async () => {
     const clock = await ServerClock.create();
-    lab.track({ [Symbol.asyncDispose]: async () => clock.cleanUp() });
-    // The server does not run as root.
-    await chmod(dirname(clock.environment['FAKETIME_TIMESTAMP_FILE']!), 0o755);
-    await using stepped = await PostgresLab.start({
-      env: clock.environment,
-      started: (pid) => clock.serves(pid),
-    });
+    await using stepped = await PostgresLab.start({ equipment: clock });
     const { locks } = stepped.open();
     const token = () => locks.withLock('key', (lease) => lease.tokenFor('key'));
     const serverTime = async () => Number((await stepped.query(`SELECT ${NOW} AS now`))[0]!['now']);

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeAll } from 'vitest';
 import type { Runtime } from '../../../lib/core/runtime.js';
+import { ADMIN } from '../servers/redis-configuration.js';
 import type { RedisServerOptions } from '../servers/redis-server.js';
 import { RedisServer } from '../servers/redis-server.js';
 import { until } from '../async.js';
@@ -53,8 +54,7 @@ export class Lab implements AsyncDisposable {
 
   async begin(options?: RedisServerOptions): Promise<void> {
     this.server = await RedisServer.start(options);
-    const login = { username: 'test-admin', password: 'test-admin' };
-    this.admin = new Redis({ ...this.server.clientOptions(), ...login });
+    this.admin = new Redis({ ...this.server.clientOptions(), ...ADMIN });
     // A server that is down on purpose is no news.
     this.admin.on('error', () => undefined);
   }

@@ -1,16 +1,12 @@
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createConnection, type Connection, type RowDataPacket } from 'mysql2/promise';
 import { migrationOf } from '../../../lib/stores/mysql/mysql-migration.js';
-import { until } from '../async.js';
-import { freePort, LOOPBACK } from '../loopback.js';
-import { guardFolder, guardProcess } from '../process-guard.js';
-import { SCRATCH } from '../scratch.js';
+import { freePort } from '../loopback.js';
 import { mysqlProgram } from './mysql-program.js';
+import { serverFolder, ServerProcess, startOnFreePorts, type ServerOptions } from './server-process.js';
 
-const START_TIMEOUT_MS = 30_000;
 /** Statements that make the system's own tables, in the order of MariaDB; from 11 on the names begin with its own. */
 const BOOTSTRAP = [
   /^(mysql|mariadb)_system_tables\.sql$/,
@@ -19,14 +15,9 @@ const BOOTSTRAP = [
   /^maria_add_gis_sp_bootstrap\.sql$/,
 ];
 
-export interface MysqlServerOptions {
+export interface MysqlServerOptions extends ServerOptions {
   /** Further options of the program, as `--read-only=1`. */
   readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  /** Called with the id of each process of the server. */
-  readonly started?: (pid: number) => void;
-  /** Folder for its files. Default: in memory where the machine offers it, so that no commit waits for a disk. */
-  readonly root?: string;
 }
 
 /**
@@ -37,29 +28,28 @@ export interface MysqlServerOptions {
  * await server.kill('SIGKILL');
  * await server.restart();
  */
-export class MysqlServer implements AsyncDisposable {
-  readonly host = LOOPBACK;
+export class MysqlServer extends ServerProcess {
   private readonly program = mysqlProgram();
-  private child: ChildProcess | undefined;
-  private output = '';
 
   private constructor(
-    private readonly folder: string,
-    readonly port: number,
+    folder: string,
+    port: number,
     private readonly options: MysqlServerOptions,
-  ) {}
+  ) {
+    super('MariaDB', folder, port, options.equipment);
+  }
 
   /** Starts a server with a database `app` and a user `app` that may do anything in it. */
   static async start(options: MysqlServerOptions = {}): Promise<MysqlServer> {
-    const folder = await mkdtemp(join(options.root ?? SCRATCH, 'nest-redis-lock-mysql-'));
-    guardFolder(folder);
-    const server = new MysqlServer(folder, await freePort(), options);
-    await server.bootstrap();
-    await server.restart();
-    await server.admin(
-      "CREATE DATABASE app; CREATE USER 'app'@'%' IDENTIFIED BY 'secret'; GRANT ALL ON app.* TO 'app'@'%'",
-    );
-    return server;
+    const make = async (): Promise<MysqlServer> =>
+      new MysqlServer(await serverFolder('mysql', options.root), await freePort(), options);
+    return startOnFreePorts(make, async (server) => {
+      await server.bootstrap();
+      await server.restart();
+      await server.admin(
+        "CREATE DATABASE app; CREATE USER 'app'@'%' IDENTIFIED BY 'secret'; GRANT ALL ON app.* TO 'app'@'%'",
+      );
+    });
   }
 
   /** Creates the table of the locks. */
@@ -73,15 +63,6 @@ export class MysqlServer implements AsyncDisposable {
 
   uriOf(user: string, password: string): string {
     return `mysql://${user}:${password}@${this.host}:${this.port}/app`;
-  }
-
-  get isRunning(): boolean {
-    return this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null;
-  }
-
-  /** What the server has printed, over all its starts. */
-  get log(): string {
-    return this.output;
   }
 
   /** Runs statements as the administrator, and resolves with the rows of the last one. */
@@ -100,46 +81,22 @@ export class MysqlServer implements AsyncDisposable {
     return createConnection({ socketPath: this.socket, user: 'root', database, multipleStatements: true });
   }
 
-  /** Sends a signal. Resolves when the process is gone, or has stopped. The data stays for `restart`. */
-  async kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
-    const { child } = this;
-    if (!child || !this.isRunning) throw new Error(`cannot send ${signal}: the server is not running`);
-    const ends = signal === 'SIGKILL' || signal === 'SIGTERM';
-    const gone = ends ? once(child, 'exit') : undefined;
-    child.kill(signal);
-    await gone;
-    const hasStopped = async () => / T /.test(await readFile(`/proc/${child.pid}/stat`, 'utf8'));
-    if (signal === 'SIGSTOP') await until(hasStopped, { what: 'the server stops' });
-  }
-
   /** Starts the server on its port, with its data, ending it first when it still runs. */
   async restart(): Promise<void> {
     if (this.isRunning) await this.kill('SIGKILL');
-    this.launch([
+    const command = this.command(
       `--socket=${this.socket}`,
       `--port=${this.port}`,
       `--bind-address=${this.host}`,
       '--skip-name-resolve',
       '--innodb-buffer-pool-size=32M',
       ...(this.options.args ?? []),
-    ]);
-    const connects = async (): Promise<boolean> => {
-      if (!this.isRunning) throw new Error(`the server has ended:\n${this.output}`);
-      const connection = await this.adminConnection().catch(() => undefined);
-      connection?.destroy();
-      return connection !== undefined;
-    };
-    await until(connects, { what: 'the server answers', timeoutMs: START_TIMEOUT_MS });
-  }
-
-  /** Ends the server and removes its files. Safe to call twice. */
-  async stop(): Promise<void> {
-    if (this.isRunning) await this.kill('SIGKILL');
-    await rm(this.folder, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
+    );
+    await this.launch(command, async () => {
+      const connection = await this.adminConnection();
+      connection.destroy();
+      return true;
+    });
   }
 
   private get socket(): string {
@@ -149,7 +106,9 @@ export class MysqlServer implements AsyncDisposable {
   private async bootstrap(): Promise<void> {
     await mkdir(join(this.folder, 'data'));
     const { isMariaDb, shareFolder } = this.program;
-    const child = this.launch([isMariaDb ? '--bootstrap' : '--initialize-insecure'], 'pipe');
+    const child = this.run(this.command(isMariaDb ? '--bootstrap' : '--initialize-insecure'), {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
     const gone = once(child, 'exit');
     if (isMariaDb) {
       const files = await readdir(shareFolder);
@@ -159,42 +118,30 @@ export class MysqlServer implements AsyncDisposable {
     }
     child.stdin!.end();
     const [code] = (await gone) as [number | null];
-    if (code !== 0) throw new Error(`the server could not make its tables:\n${this.output}`);
+    if (code !== 0) throw new Error(`the server could not make its tables:\n${this.log}`);
   }
 
-  private launch(args: readonly string[], stdin: 'pipe' | 'ignore' = 'ignore'): ChildProcess {
+  private command(...args: readonly string[]): readonly string[] {
     const { command, baseFolder, shareFolder, isMariaDb } = this.program;
-    const [program, ...before] = command;
-    const child = spawn(
-      program!,
-      [
-        ...before,
-        '--no-defaults',
-        `--basedir=${baseFolder}`,
-        `--datadir=${join(this.folder, 'data')}`,
-        `--lc-messages-dir=${shareFolder}`,
-        `--character-sets-dir=${join(shareFolder, 'charsets')}`,
-        // A server that starts removes files of others from a shared folder.
-        `--tmpdir=${this.folder}`,
-        // Options with this prefix are for the servers that know them.
-        '--loose-innodb-log-file-size=16M',
-        ...(isMariaDb
-          ? []
-          : [
-              ...['--secure-file-priv=NULL', '--mysqlx=OFF', '--performance-schema=OFF'],
-              `--plugin-dir=${join(baseFolder, 'lib', 'mysql', 'plugin')}`,
-            ]),
-        ...(process.getuid?.() === 0 ? ['--user=root'] : []),
-        ...args,
-      ],
-      { stdio: [stdin, 'pipe', 'pipe'], env: { ...process.env, ...this.options.env } },
-    );
-    this.child = child;
-    guardProcess(child);
-    if (child.pid !== undefined) this.options.started?.(child.pid);
-    const collect = (chunk: Buffer): void => void (this.output += chunk.toString());
-    child.stdout!.on('data', collect);
-    child.stderr!.on('data', collect);
-    return child;
+    return [
+      ...command,
+      '--no-defaults',
+      `--basedir=${baseFolder}`,
+      `--datadir=${join(this.folder, 'data')}`,
+      `--lc-messages-dir=${shareFolder}`,
+      `--character-sets-dir=${join(shareFolder, 'charsets')}`,
+      // A server that starts removes files of others from a shared folder.
+      `--tmpdir=${this.folder}`,
+      // Options with this prefix are for the servers that know them.
+      '--loose-innodb-log-file-size=16M',
+      ...(isMariaDb
+        ? []
+        : [
+            ...['--secure-file-priv=NULL', '--mysqlx=OFF', '--performance-schema=OFF'],
+            `--plugin-dir=${join(baseFolder, 'lib', 'mysql', 'plugin')}`,
+          ]),
+      ...(process.getuid?.() === 0 ? ['--user=root'] : []),
+      ...args,
+    ];
   }
 }

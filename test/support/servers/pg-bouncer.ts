@@ -1,28 +1,29 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import { onPath } from '../../../.ci/process.mjs';
-import { until } from '../async.js';
-import { freePort, LOOPBACK } from '../loopback.js';
-import { guardFolder, guardProcess } from '../process-guard.js';
-import { SCRATCH } from '../scratch.js';
+import { freePort } from '../loopback.js';
 import { unprivileged, type PostgresServer } from './postgres-server.js';
+import { serverFolder, ServerProcess, startOnFreePorts } from './server-process.js';
 
 /** PgBouncer in transaction mode in front of a server, with two connections to it. */
-export class PgBouncer implements AsyncDisposable {
-  private constructor(
-    private readonly folder: string,
-    readonly port: number,
-    private readonly child: ChildProcess,
-  ) {}
+export class PgBouncer extends ServerProcess {
+  private constructor(folder: string, port: number) {
+    super('PgBouncer', folder, port);
+  }
 
-  static async start(server: PostgresServer): Promise<PgBouncer> {
-    const program = onPath('pgbouncer') ?? '/usr/sbin/pgbouncer';
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-pgbouncer-'));
-    guardFolder(folder);
-    const port = await freePort();
+  static start(server: PostgresServer): Promise<PgBouncer> {
+    const make = async (): Promise<PgBouncer> =>
+      new PgBouncer(await serverFolder('pgbouncer'), await freePort());
+    return startOnFreePorts(make, (bouncer) => bouncer.begin(server));
+  }
+
+  get uri(): string {
+    return `postgres://app:secret@${this.host}:${this.port}/app`;
+  }
+
+  private async begin(server: PostgresServer): Promise<void> {
+    const { folder } = this;
     const settings = join(folder, 'settings.ini');
     await writeFile(join(folder, 'users.txt'), '"app" "secret"\n');
     await writeFile(
@@ -30,8 +31,8 @@ export class PgBouncer implements AsyncDisposable {
       `[databases]
 app = host=${server.host} port=${server.port} dbname=app
 [pgbouncer]
-listen_addr = ${LOOPBACK}
-listen_port = ${port}
+listen_addr = ${this.host}
+listen_port = ${this.port}
 unix_socket_dir =
 auth_type = plain
 auth_file = ${join(folder, 'users.txt')}
@@ -40,24 +41,8 @@ default_pool_size = 2
 `,
     );
     await chmod(folder, 0o755);
-    const child = spawn(program, ['-q', settings], { stdio: 'ignore', ...unprivileged() });
-    guardProcess(child);
-    const bouncer = new PgBouncer(folder, port, child);
-    await until(() => bouncer.answers(), { timeoutMs: 20_000, what: 'PgBouncer answers' });
-    return bouncer;
-  }
-
-  get uri(): string {
-    return `postgres://app:secret@${LOOPBACK}:${this.port}/app`;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    if (this.child.exitCode === null && this.child.signalCode === null) {
-      const ended = once(this.child, 'exit');
-      this.child.kill('SIGKILL');
-      await ended;
-    }
-    await rm(this.folder, { recursive: true, force: true });
+    const program = onPath('pgbouncer') ?? '/usr/sbin/pgbouncer';
+    await this.launch([program, '-q', settings], () => this.answers(), unprivileged());
   }
 
   private async answers(): Promise<boolean> {
@@ -67,8 +52,6 @@ default_pool_size = 2
       await client.connect();
       await client.query('SELECT 1');
       return true;
-    } catch {
-      return false;
     } finally {
       await client.end().catch(() => undefined);
     }

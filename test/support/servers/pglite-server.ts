@@ -1,8 +1,6 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { Client } from 'pg';
 import { freePort, LOOPBACK } from '../loopback.js';
-import { guardProcess } from '../process-guard.js';
+import { serverFolder, ServerProcess } from './server-process.js';
 
 const START = `
 import { PGlite } from '@electric-sql/pglite';
@@ -13,29 +11,14 @@ console.log('listening');
 `;
 
 /** PGlite behind a socket, in a process of its own. All connections share one session, and there are no notifications. */
-export class PgliteServer {
-  readonly host = LOOPBACK;
-
-  private constructor(
-    readonly port: number,
-    private readonly child: ChildProcess,
-  ) {}
-
-  /** @param folder has the packages of PGlite */
-  static async start(folder: string): Promise<PgliteServer> {
-    const port = await freePort();
-    const child = spawn(process.execPath, ['--input-type=module', '--eval', START], {
-      cwd: folder,
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, PORT: String(port) },
-    });
-    guardProcess(child);
-    const ended = once(child, 'exit').then(() => {
-      throw new Error('PGlite has ended');
-    });
-    await Promise.race([once(child.stdout, 'data'), ended]);
-    ended.catch(() => undefined);
-    return new PgliteServer(port, child);
+export class PgliteServer extends ServerProcess {
+  /** @param packages folder with the packages of PGlite */
+  static async start(packages: string): Promise<PgliteServer> {
+    const server = new PgliteServer('PGlite', await serverFolder('pglite'), await freePort());
+    const command = [process.execPath, '--input-type=module', '--eval', START];
+    const options = { cwd: packages, env: { PORT: String(server.port) } };
+    await server.launch(command, () => Promise.resolve(server.log.includes('listening')), options);
+    return server;
   }
 
   get uri(): string {
@@ -46,11 +29,5 @@ export class PgliteServer {
     const client = new Client(this.uri);
     await client.connect();
     return client;
-  }
-
-  async stop(): Promise<void> {
-    const gone = once(this.child, 'exit');
-    this.child.kill('SIGKILL');
-    await gone;
   }
 }

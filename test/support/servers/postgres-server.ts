@@ -1,15 +1,14 @@
-import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chown, mkdtemp, rm } from 'node:fs/promises';
+import { chown } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client, type QueryResultRow } from 'pg';
 import { postgresProgram } from '../../../.ci/process.mjs';
 import { until } from '../async.js';
-import { freePort, LOOPBACK } from '../loopback.js';
-import { guardFolder, guardProcess } from '../process-guard.js';
-import { SCRATCH } from '../scratch.js';
+import { freePort } from '../loopback.js';
+import { serverFolder, ServerProcess, startOnFreePorts, type ServerOptions } from './server-process.js';
 
-const START_TIMEOUT_MS = 30_000;
+const MEMORY_FREED_MS = 30_000;
 
 const programOf = (name: string): string => {
   const program = postgresProgram(name);
@@ -26,14 +25,9 @@ export const unprivileged = (): { uid?: number; gid?: number } => {
   return { uid: id('-u'), gid: id('-g') };
 };
 
-export interface PostgresServerOptions {
+export interface PostgresServerOptions extends ServerOptions {
   /** Further settings, as `log_statement=all`. */
   readonly args?: readonly string[];
-  readonly env?: Readonly<Record<string, string>>;
-  /** Called with the number of each process that starts. */
-  readonly started?: (pid: number) => void;
-  /** Folder for its files. Default: in memory where the machine offers it, so that no commit waits for a disk. */
-  readonly root?: string;
 }
 
 /**
@@ -44,47 +38,48 @@ export interface PostgresServerOptions {
  * await server.kill('SIGKILL');
  * await server.restart();
  */
-export class PostgresServer implements AsyncDisposable {
-  readonly host = LOOPBACK;
+export class PostgresServer extends ServerProcess {
   private readonly user = unprivileged();
-  private child: ChildProcess | undefined;
-  private output = '';
 
   private constructor(
-    private readonly folder: string,
-    readonly port: number,
+    folder: string,
+    port: number,
     private readonly options: PostgresServerOptions,
-  ) {}
+  ) {
+    super('PostgreSQL', folder, port, options.equipment);
+  }
 
   /** Starts a server with a database `app` that belongs to a user `app`. */
-  static async start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
-    const server = await PostgresServer.prepare(options);
-    await server.make('initdb', [
-      ...['--username', 'postgres', '--encoding', 'UTF8', '--locale', 'C'],
-      ...['--auth-local', 'trust', '--auth-host', 'scram-sha-256', '--no-sync', '--no-instructions'],
-    ]);
-    await server.restart();
-    await server.admin("CREATE USER app PASSWORD 'secret'");
-    await server.admin('CREATE DATABASE app OWNER app');
-    return server;
+  static start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+    return PostgresServer.startWith(options, async (server) => {
+      await server.make('initdb', [
+        ...['--username', 'postgres', '--encoding', 'UTF8', '--locale', 'C'],
+        ...['--auth-local', 'trust', '--auth-host', 'scram-sha-256', '--no-sync', '--no-instructions'],
+      ]);
+      await server.restart();
+      await server.admin("CREATE USER app PASSWORD 'secret'");
+      await server.admin('CREATE DATABASE app OWNER app');
+    });
   }
 
   /** Starts a standby that streams from another server. */
-  static async standbyOf(primary: PostgresServer): Promise<PostgresServer> {
-    const server = await PostgresServer.prepare({});
-    const { folder, port } = primary;
-    await server.make('pg_basebackup', [
-      ...['--host', folder, '--port', String(port), '--username', 'postgres'],
-      ...['--write-recovery-conf', '--checkpoint=fast', '--no-sync'],
-    ]);
-    await server.restart();
-    return server;
+  static standbyOf({ folder, port }: PostgresServer): Promise<PostgresServer> {
+    return PostgresServer.startWith({}, async (server) => {
+      await server.make('pg_basebackup', [
+        ...['--host', folder, '--port', String(port), '--username', 'postgres'],
+        ...['--write-recovery-conf', '--checkpoint=fast', '--no-sync'],
+      ]);
+      await server.restart();
+    });
   }
 
-  private static async prepare(options: PostgresServerOptions): Promise<PostgresServer> {
-    const folder = await mkdtemp(join(options.root ?? SCRATCH, 'nest-redis-lock-postgres-'));
-    guardFolder(folder);
-    return new PostgresServer(folder, await freePort(), options);
+  private static startWith(
+    options: PostgresServerOptions,
+    start: (server: PostgresServer) => Promise<void>,
+  ): Promise<PostgresServer> {
+    const make = async (): Promise<PostgresServer> =>
+      new PostgresServer(await serverFolder('postgres', options.root), await freePort(), options);
+    return startOnFreePorts(make, start);
   }
 
   get uri(): string {
@@ -93,15 +88,6 @@ export class PostgresServer implements AsyncDisposable {
 
   uriOf(user: string, password: string): string {
     return `postgres://${user}:${password}@${this.host}:${this.port}/app`;
-  }
-
-  get isRunning(): boolean {
-    return this.child !== undefined && this.child.exitCode === null && this.child.signalCode === null;
-  }
-
-  /** What the server has printed, over all its starts. */
-  get log(): string {
-    return this.output;
   }
 
   /** Runs statements as the administrator, in the database `postgres`. Resolves with the rows of the last one. */
@@ -124,63 +110,9 @@ export class PostgresServer implements AsyncDisposable {
     return client;
   }
 
-  /** Sends a signal. For one that ends the server it resolves when the process is gone. The data stays for `restart`. */
-  async kill(signal: 'SIGKILL' | 'SIGTERM' | 'SIGQUIT' | 'SIGSTOP' | 'SIGCONT'): Promise<void> {
-    const { child } = this;
-    if (!child || !this.isRunning) throw new Error(`cannot send ${signal}: the server is not running`);
-    const ends = signal !== 'SIGSTOP' && signal !== 'SIGCONT';
-    const gone = ends ? once(child, 'exit') : undefined;
-    child.kill(signal);
-    await gone;
-  }
-
   /** Starts the server on its port, with its data, ending it first when it still runs. */
   async restart(): Promise<void> {
     if (this.isRunning) await this.kill('SIGKILL');
-    const from = this.output.length;
-    this.launch();
-    const connects = async (): Promise<boolean> => {
-      if (!this.isRunning) {
-        // The processes of the killed server end a little later, and release its memory.
-        if (!this.output.includes('shared memory block', from))
-          throw new Error(`the server has ended:\n${this.output}`);
-        this.launch();
-      }
-      const client = await this.adminConnection().catch(() => undefined);
-      await client?.end();
-      return client !== undefined;
-    };
-    await until(connects, { what: 'the server answers', timeoutMs: START_TIMEOUT_MS });
-  }
-
-  /** Ends the server and removes its files. Safe to call twice. */
-  async stop(): Promise<void> {
-    if (this.isRunning) {
-      // Unlike SIGKILL, SIGQUIT ends the processes of the connections first; a stopped server does not get it.
-      await this.kill('SIGCONT');
-      await this.kill('SIGQUIT');
-    }
-    await rm(this.folder, { recursive: true, force: true });
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop();
-  }
-
-  private get data(): string {
-    return join(this.folder, 'data');
-  }
-
-  /** Fills the folder of the data. */
-  private async make(program: string, args: readonly string[]): Promise<void> {
-    const { uid, gid } = this.user;
-    if (uid !== undefined) await chown(this.folder, uid, gid!);
-    const child = this.spawn(program, ['--pgdata', this.data, ...args]);
-    const [code] = (await once(child, 'exit')) as [number | null];
-    if (code !== 0) throw new Error(`${program} failed:\n${this.output}`);
-  }
-
-  private launch(): void {
     const settings = [
       `listen_addresses=${this.host}`,
       `port=${this.port}`,
@@ -190,21 +122,39 @@ export class PostgresServer implements AsyncDisposable {
       'dynamic_shared_memory_type=mmap',
       ...(this.options.args ?? []),
     ];
-    this.child = this.spawn('postgres', ['-D', this.data, ...settings.flatMap((setting) => ['-c', setting])]);
+    const command = [programOf('postgres'), '-D', this.data, ...settings.flatMap((one) => ['-c', one])];
+    const connects = async (): Promise<boolean> => {
+      await (await this.adminConnection()).end();
+      return true;
+    };
+    const launched = () => this.launch(command, connects, this.spawnOptions).then(() => true);
+    // The processes of the killed server end a little later, and release its memory.
+    const launchedLater = () =>
+      launched().catch((error: Error) => (error.message.includes('shared memory block') ? undefined : error));
+    const outcome = await until(launchedLater, { timeoutMs: MEMORY_FREED_MS });
+    if (outcome !== true) throw outcome;
   }
 
-  private spawn(program: string, args: readonly string[]): ChildProcess {
-    const child = spawn(programOf(program), args, {
-      ...this.user,
-      cwd: this.folder,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...this.options.env },
-    });
-    guardProcess(child);
-    if (child.pid !== undefined) this.options.started?.(child.pid);
-    const collect = (chunk: Buffer): void => void (this.output += chunk.toString());
-    child.stdout.on('data', collect);
-    child.stderr.on('data', collect);
-    return child;
+  /** Unlike SIGKILL, SIGQUIT ends the processes of the connections first; a stopped server does not get it. */
+  protected override async end(): Promise<void> {
+    await this.kill('SIGCONT');
+    await this.kill('SIGQUIT');
+  }
+
+  private get data(): string {
+    return join(this.folder, 'data');
+  }
+
+  private get spawnOptions() {
+    return { ...this.user, cwd: this.folder };
+  }
+
+  /** Fills the folder of the data. */
+  private async make(program: string, args: readonly string[]): Promise<void> {
+    const { uid, gid } = this.user;
+    if (uid !== undefined) await chown(this.folder, uid, gid!);
+    const child = this.run([programOf(program), '--pgdata', this.data, ...args], this.spawnOptions);
+    const [code] = (await once(child, 'exit')) as [number | null];
+    if (code !== 0) throw new Error(`${program} failed:\n${this.log}`);
   }
 }

@@ -3,6 +3,7 @@ import type { RedisClusterOptions } from '../../../lib/stores/redis/cluster/clus
 import { until } from '../async.js';
 import { LOOPBACK } from '../loopback.js';
 import { RedisServer, type RedisServerOptions } from './redis-server.js';
+import type { Equipment } from './server-process.js';
 import { REPLICATION } from './redis-replicas.js';
 
 const SLOTS = 16_384;
@@ -28,8 +29,8 @@ export interface RedisClusterTraits extends RedisServerOptions {
   readonly nodeTimeoutMs?: number | undefined;
   /** One for each server, masters first. Default: servers reach each other where they are. */
   readonly doorways?: readonly Doorway[];
-  /** Environment variables of each server, beside those of all. */
-  readonly envs?: readonly Readonly<Record<string, string>>[];
+  /** One for each server, masters first. */
+  readonly equipments?: readonly Equipment[];
 }
 
 const announced = (doorway: Doorway | undefined): readonly string[] =>
@@ -56,7 +57,7 @@ export class RedisClusterServers implements AsyncDisposable {
     nodeTimeoutMs = replicas ? NODE_TIMEOUT_MS.withReplicas : NODE_TIMEOUT_MS.without,
     config = [],
     doorways = [],
-    envs = [],
+    equipments = [],
     ...options
   }: RedisClusterTraits = {}): Promise<RedisClusterServers> {
     const lines = [
@@ -68,20 +69,14 @@ export class RedisClusterServers implements AsyncDisposable {
       ...config,
     ];
     const total = replicas ? masters * 2 : masters;
-    const started = await Promise.allSettled(
-      Array.from({ length: total }, (_, i) =>
-        RedisServer.start({
-          ...options,
-          cluster: true,
-          env: { ...options.env, ...envs[i] },
-          config: [...lines, ...announced(doorways[i])],
-        }),
-      ),
+    const servers = await RedisServer.startAll(
+      Array.from({ length: total }, (_, i) => {
+        const config = [...lines, ...announced(doorways[i])];
+        return { ...options, cluster: true, equipment: equipments[i], config };
+      }),
     );
-    const servers = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     const cluster = new RedisClusterServers(servers, masters, doorways);
     try {
-      for (const one of started) if (one.status === 'rejected') throw one.reason;
       for (const [i, doorway] of doorways.entries()) doorway.leadsTo(servers[i]!);
       await cluster.join();
       return cluster;

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Certificate } from '../certificate.js';
+import type { ServerOptions } from './server-process.js';
 
-export interface RedisServerOptions {
+export interface RedisServerOptions extends ServerOptions {
   /** Lines of redis.conf, as they would stand there: `'maxmemory 2mb'`, `'maxmemory-policy noeviction'`. */
   readonly config?: readonly string[];
   /** Keeps data in an append-only file, so that it survives `kill('SIGKILL')`. Default: nothing is written. */
@@ -20,8 +21,6 @@ export interface RedisServerOptions {
   readonly cluster?: boolean;
   /** A sentinel instead of a server: it keeps no data. */
   readonly sentinel?: boolean;
-  /** Environment variables of the server process, beside those of this one. */
-  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A user of every test server, who may do everything whatever users and passwords are under test. */

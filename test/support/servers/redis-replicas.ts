@@ -1,6 +1,4 @@
-import { Redis } from 'ioredis';
 import { until } from '../async.js';
-import { ADMIN } from './redis-configuration.js';
 import { RedisServer, type RedisServerOptions } from './redis-server.js';
 
 /**
@@ -41,7 +39,7 @@ export const startReplicaWith = async (
 ): Promise<RedisServer> => {
   const replica = await RedisServer.start(options);
   await inStep(replica);
-  const client = new Redis({ ...master.clientOptions(), ...ADMIN });
+  const client = master.adminClient();
   try {
     // A replica that has been sent all counts from its first word on, which comes up to a second later.
     await until(

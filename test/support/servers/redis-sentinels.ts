@@ -3,6 +3,7 @@ import { until } from '../async.js';
 import { RedisServer } from './redis-server.js';
 import { LOOPBACK } from '../loopback.js';
 import type { Doorway } from './redis-cluster.js';
+import type { Equipment } from './server-process.js';
 import { inStep, REPLICATION, replicationOf, startReplicaWith } from './redis-replicas.js';
 
 const NAME = 'locks';
@@ -25,8 +26,8 @@ export interface SentinelTraits {
   readonly failoverTimeoutMs?: number;
   /** One for each server, when something is between them; the master's is the first. Default: nothing is. */
   readonly doorways?: readonly Doorway[];
-  /** Environment variables of each server, beside those of this process. */
-  readonly envs?: readonly Readonly<Record<string, string>>[];
+  /** One for each server; the master's is the first. */
+  readonly equipments?: readonly Equipment[];
 }
 
 const sentinelOf = (master: Place, failoverTimeoutMs: number): Promise<RedisServer> =>
@@ -57,7 +58,7 @@ export class RedisSentinels implements AsyncDisposable {
     replicas = 1,
     failoverTimeoutMs = 5_000,
     doorways = [],
-    envs = [],
+    equipments = [],
   }: SentinelTraits = {}): Promise<RedisSentinels> {
     const servers: RedisServer[] = [];
     const sentinels: RedisServer[] = [];
@@ -67,11 +68,11 @@ export class RedisSentinels implements AsyncDisposable {
     ]);
     const all = new RedisSentinels(servers, sentinels, doorways, configs);
     try {
-      servers.push(await RedisServer.start({ config: configs[0], env: envs[0] }));
+      servers.push(await RedisServer.start({ config: configs[0], equipment: equipments[0] }));
       doorways[0]?.leadsTo(servers[0]!);
       for (let i = 1; i <= replicas; i++) {
         all.copiesFrom(configs[i]!, servers[0]!);
-        servers.push(await startReplicaWith(servers[0]!, { config: configs[i], env: envs[i] }));
+        servers.push(await startReplicaWith(servers[0]!, { config: configs[i], equipment: equipments[i] }));
         doorways[i]?.leadsTo(servers[i]!);
       }
       for (let i = 0; i < 3; i++)

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { guardFolder } from '../process-guard.js';
-import { SCRATCH } from '../scratch.js';
+import { serverFolder, type Equipment } from './server-process.js';
 
 /** Where packages put the library: Debian below the folder of the architecture, others beside all libraries. */
 const findLibrary = (): string | undefined => {
@@ -17,7 +17,7 @@ const findLibrary = (): string | undefined => {
 };
 
 /** The wall clock of a server, which can be set: libfaketime, told by a file. */
-export class ServerClock {
+export class ServerClock implements Equipment {
   private offsetMs = 0;
   private readonly left: string[] = [];
 
@@ -36,8 +36,9 @@ export class ServerClock {
         'libfaketime was not found; it sets the clock of the test server. Debian and Ubuntu: apt-get install libfaketime',
       );
     }
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-clock-'));
-    guardFolder(folder);
+    const folder = await serverFolder('clock');
+    // PostgreSQL runs as another user.
+    await chmod(folder, 0o755);
     const file = join(folder, 'offset');
     return new ServerClock(file, {
       // With jemalloc, which asks for the time before libfaketime is ready, the server would end at once: the C

@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import type { Certificate } from '../certificate.js';
 import type { Compiles } from '../java/java-process.js';
 import { LOOPBACK } from '../loopback.js';
+import type { ServerOptions } from './server-process.js';
 
-export interface ZooKeeperServerOptions {
+export interface ZooKeeperServerOptions extends ServerOptions {
   /** Length of a tick in ms. The server notices expired sessions once a tick. Default: 200. */
   readonly tickTimeMs?: number;
   /** Shortest session timeout that a client gets, in ms. Default: 200. */
@@ -21,10 +22,6 @@ export interface ZooKeeperServerOptions {
   readonly properties?: Readonly<Record<string, string | number>>;
   /** How the JVM compiles: soon, which tests want, or well, with a heap for a load. Default: `soon`. */
   readonly compiles?: Compiles;
-  /** Called with the id of each process that starts. */
-  readonly started?: (pid: number) => void;
-  /** Folder for its files. Default: in memory where the machine offers it, so that no commit waits for a disk. */
-  readonly root?: string;
 }
 
 /** Ports of one member of an ensemble. */

@@ -1,7 +1,7 @@
 import { until } from '../async.js';
 import { freePort } from '../loopback.js';
 import type { MemberPorts } from './zookeeper-configuration.js';
-import { endedEarly, onFreePorts } from './zookeeper-ports.js';
+import { startOnFreePorts } from './server-process.js';
 import { ZooKeeperServer, type ZooKeeperServerOptions } from './zookeeper-server.js';
 
 const SIZE = 3;
@@ -26,16 +26,10 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
 
   /** Starts the servers and resolves once all of them serve requests. */
   static async start(options: EnsembleOptions = {}): Promise<ZooKeeperEnsemble> {
-    return onFreePorts(async () => {
-      const ensemble = await ZooKeeperEnsemble.prepare(options);
-      try {
-        await ensemble.launch();
-        return ensemble;
-      } catch (error) {
-        await ensemble.stop();
-        throw error;
-      }
-    });
+    return startOnFreePorts(
+      () => ZooKeeperEnsemble.prepare(options),
+      (ensemble) => ensemble.launch(),
+    );
   }
 
   private static async prepare(options: EnsembleOptions): Promise<ZooKeeperEnsemble> {
@@ -96,7 +90,7 @@ export class ZooKeeperEnsemble implements AsyncDisposable {
       what: 'all servers of the ensemble serve requests',
     });
     const dead = ended();
-    if (dead) throw endedEarly(dead.port, dead.log);
+    if (dead) throw dead.endedEarly();
   }
 
   private get awake(): readonly ZooKeeperServer[] {

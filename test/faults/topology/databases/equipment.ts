@@ -1,17 +1,22 @@
 import { ServerClock } from '../../../support/servers/server-clock.js';
+import type { Equipment } from '../../../support/servers/server-process.js';
 import type { FaultyDisk } from '../database.js';
 import { LibraryDisk } from './library-disk.js';
 
 /** What a server is started with so that its clock and its disk can have faults. */
-export class Equipment {
+export class FaultyEquipment implements Equipment {
   private constructor(
     readonly disk: (FaultyDisk & LibraryDisk) | undefined,
-    readonly clock: ServerClock | undefined,
+    private readonly clock: ServerClock | undefined,
   ) {}
 
-  static async create({ settableClock = false }: { readonly settableClock?: boolean }): Promise<Equipment> {
+  static async create({
+    settableClock = false,
+  }: {
+    readonly settableClock?: boolean;
+  }): Promise<FaultyEquipment> {
     const clock = settableClock ? await ServerClock.create() : undefined;
-    return new Equipment(await LibraryDisk.create(), clock);
+    return new FaultyEquipment(await LibraryDisk.create(), clock);
   }
 
   /** Environment variables to start the server with. */
@@ -26,6 +31,10 @@ export class Equipment {
   jump(ms: number): void {
     if (!this.clock) throw new Error('this server’s clock cannot be set');
     this.clock.jump(ms);
+  }
+
+  serves(pid: number): void {
+    this.clock?.serves(pid);
   }
 
   cleanUp(): void {

@@ -3,7 +3,7 @@ import type { ForeignTransaction } from '../../../support/foreign-transaction.js
 import type { SqlLab, SqlServer } from '../../../support/sql/sql-lab.js';
 import type { Database, Probe, Row } from '../database.js';
 import { AdminLine, type AdminConnection } from './admin-line.js';
-import type { Equipment } from './equipment.js';
+import type { FaultyEquipment } from './equipment.js';
 
 /** A server that has crashed first cleans up, and may end only then. */
 const SERVES_WITHIN_MS = 20_000;
@@ -23,7 +23,7 @@ export abstract class LabDatabase<S extends FaultyServer> implements Omit<
 
   constructor(
     protected readonly lab: SqlLab<S>,
-    private readonly equipment: Equipment,
+    private readonly equipment: FaultyEquipment,
     private readonly connect: () => Promise<AdminConnection>,
   ) {
     this.admin = new AdminLine(connect);
@@ -81,6 +81,5 @@ export abstract class LabDatabase<S extends FaultyServer> implements Omit<
   async [Symbol.asyncDispose](): Promise<void> {
     this.admin.close();
     await this.lab[Symbol.asyncDispose]();
-    this.equipment.cleanUp();
   }
 }

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
 import { chmodSync, renameSync, writeFileSync } from 'node:fs';
-import { chmod, mkdtemp } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { onPath } from '../../../../.ci/process.mjs';
-import { guardFolder } from '../../../support/process-guard.js';
-import { SCRATCH } from '../../../support/scratch.js';
+import { serverFolder } from '../../../support/servers/server-process.js';
 import type { FaultyDisk } from '../database.js';
 
 const SOURCE = fileURLToPath(new URL('faulty-disk.c', import.meta.url));
@@ -28,8 +27,7 @@ export class LibraryDisk implements FaultyDisk {
   static async create(): Promise<LibraryDisk | undefined> {
     const compiler = onPath('cc');
     if (!compiler) return undefined;
-    const folder = await mkdtemp(join(SCRATCH, 'nest-redis-lock-disk-'));
-    guardFolder(folder);
+    const folder = await serverFolder('disk');
     // PostgreSQL runs as another user.
     await chmod(folder, 0o755);
     const library = join(folder, 'faulty-disk.so');

@@ -4,7 +4,7 @@ import { MysqlLab, NOW } from '../../../support/mysql/mysql-lab.js';
 import type { MysqlServer } from '../../../support/servers/mysql-server.js';
 import type { Database } from '../database.js';
 import type { AdminConnection } from './admin-line.js';
-import type { Equipment } from './equipment.js';
+import type { FaultyEquipment } from './equipment.js';
 import { LabDatabase } from './lab-database.js';
 import { mysqlRequests } from './requests.js';
 
@@ -32,14 +32,12 @@ export class MysqlDatabase extends LabDatabase<MysqlServer> implements Database 
   readonly requests = mysqlRequests();
   readonly subscribes = 'AS rang';
 
-  static async start(equipment: Equipment): Promise<MysqlDatabase> {
-    const { environment: env, clock } = equipment;
+  static async start(equipment: FaultyEquipment): Promise<MysqlDatabase> {
     const lab = await MysqlLab.start({
       // In /dev/shm MariaDB maps its log into memory, and flushes nothing.
       root: tmpdir(),
       args: ['--innodb-flush-log-at-trx-commit=1'],
-      env,
-      started: (pid) => clock?.serves(pid),
+      equipment,
     });
     return new MysqlDatabase(lab, equipment, () => connect(lab.server));
   }

@@ -1,10 +1,9 @@
 import { readFileSync, readdirSync } from 'node:fs';
-import { until } from '../../../support/async.js';
 import { NOW, PostgresLab } from '../../../support/postgres/postgres-lab.js';
 import type { PostgresServer } from '../../../support/servers/postgres-server.js';
 import type { Database, Row } from '../database.js';
 import type { AdminConnection } from './admin-line.js';
-import type { Equipment } from './equipment.js';
+import type { FaultyEquipment } from './equipment.js';
 import { LabDatabase } from './lab-database.js';
 import { postgresRequests } from './requests.js';
 
@@ -48,45 +47,31 @@ export class PostgresDatabase extends LabDatabase<PostgresServer> implements Dat
   readonly requests = postgresRequests();
   readonly subscribes = 'LISTEN';
 
-  private constructor(
-    lab: PostgresLab,
-    equipment: Equipment,
-    private readonly pidOf: () => number,
-  ) {
-    super(lab, equipment, () => connect(lab.server));
-  }
-
-  static async start(equipment: Equipment): Promise<PostgresDatabase> {
-    let last = 0;
-    const started = (pid: number): void => {
-      last = pid;
-      equipment.clock?.serves(pid);
-    };
-    const lab = await PostgresLab.start({ env: equipment.environment, started });
-    return new PostgresDatabase(lab, equipment, () => last);
+  static async start(equipment: FaultyEquipment): Promise<PostgresDatabase> {
+    const lab = await PostgresLab.start({ equipment });
+    return new PostgresDatabase(lab, equipment, () => connect(lab.server));
   }
 
   /** The first process is stopped first, so that it starts no further one. */
   async kill(): Promise<void> {
     const { server } = this.lab;
     await server.kill('SIGSTOP');
-    for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGKILL');
+    for (const pid of childrenOf(this.lab.server.pid)) signal(pid, 'SIGKILL');
     await server.kill('SIGKILL');
   }
 
-  /** SIGINT is not among the signals of the server. It is the fast shutdown: clients are not waited for. */
-  async end(): Promise<void> {
-    signal(this.pidOf(), 'SIGINT');
-    await until(() => !this.isRunning, { what: 'PostgreSQL ends' });
+  /** SIGINT is the fast shutdown: clients are not waited for. */
+  end(): Promise<void> {
+    return this.lab.server.kill('SIGINT');
   }
 
   async stop(): Promise<void> {
     await this.lab.server.kill('SIGSTOP');
-    for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGSTOP');
+    for (const pid of childrenOf(this.lab.server.pid)) signal(pid, 'SIGSTOP');
   }
 
   async goOn(): Promise<void> {
-    for (const pid of childrenOf(this.pidOf())) signal(pid, 'SIGCONT');
+    for (const pid of childrenOf(this.lab.server.pid)) signal(pid, 'SIGCONT');
     await this.lab.server.kill('SIGCONT');
   }
 
