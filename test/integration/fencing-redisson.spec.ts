@@ -171,7 +171,7 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
     const next = await waiting;
     expect(next.fencingToken).toBeGreaterThan(1);
     await next.release();
-    expect(await refusedBy(lab)).toEqual([]);
+    expect(await refusedBy(lab.server)).toEqual([]);
   });
 
   it.each(COUNTER_RULES)(
@@ -184,7 +184,7 @@ describe("the smallest user of Redis that shares Redisson's tokens", () => {
       const one = lab.open(COUNTED, user);
       const key = newKey();
       await storeFailure(one.locks.acquire(key), /can't access/);
-      expect(new Set(await refusedBy(lab))).toEqual(new Set([counterOf(key)]));
+      expect(new Set(await refusedBy(lab.server))).toEqual(new Set([counterOf(key)]));
       expect(await lab.admin.exists(holdName(key))).toBe(0);
     },
   );

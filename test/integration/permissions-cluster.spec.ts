@@ -6,10 +6,12 @@ import {
   documentedLogin,
   DOCUMENTED_RULES,
   FAIR_RULES,
+  giveRules,
   QUEUE_RULES,
   OBJECT_RULES,
   PERMIT_RULES,
   READ_WRITE_RULES,
+  refusedBy,
 } from '../support/redis/documented-user.js';
 import { newKey } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
@@ -30,18 +32,8 @@ const ALL = [
 ];
 
 describe('the documented user of Redis, in a cluster,', { timeout: TEST_MS }, () => {
-  const setUser = async (rules: readonly string[]): Promise<void> => {
-    for (const server of lab.redis.servers) {
-      await server.cli('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
-      await server.cli('ACL', 'LOG', 'RESET');
-    }
-  };
-  const refused = async (): Promise<string[]> => {
-    const logs = await Promise.all(
-      lab.redis.servers.map(async (server) => (await server.cli('ACL', 'LOG')) as unknown[][]),
-    );
-    return logs.flat().map((entry) => String(entry[entry.indexOf('object') + 1]));
-  };
+  const setUser = (rules: readonly string[]) => giveRules(lab.redis.servers, rules);
+  const refused = () => refusedBy(...lab.redis.servers);
   const open = (options = {}): OpenLocks => lab.open(options, { ...lab.redis.options, ...documentedLogin });
 
   const everything = async (a: OpenLocks, b: OpenLocks): Promise<void> => {

@@ -2,8 +2,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   documentedLogin,
   DOCUMENTED_RULES,
+  giveRules,
   QUEUE_RULES,
   READ_WRITE_RULES,
+  refusedBy,
 } from '../support/redis/documented-user.js';
 import { newKey } from '../support/redis/lab.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
@@ -20,9 +22,9 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
   const opened: OpenLocks[] = [];
 
   beforeAll(async () => {
-    servers.push(...(await Promise.all([0, 1, 2].map(() => RedisServer.start()))));
+    servers.push(...(await RedisServer.startAll([{}, {}, {}])));
   }, 60_000);
-  beforeEach(() => setUser(servers, ALL));
+  beforeEach(() => giveRules(servers, ALL));
   afterEach(async () => {
     for (const one of opened.splice(0)) await one[Symbol.asyncDispose]();
   });
@@ -30,12 +32,6 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
     for (const server of servers) await server.stop();
   });
 
-  const setUser = async (on: readonly RedisServer[], rules: readonly string[]): Promise<void> => {
-    for (const server of on) {
-      await server.cli('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
-      await server.cli('ACL', 'LOG', 'RESET');
-    }
-  };
   const open = (options: LocksOptions = {}): OpenLocks => {
     const one = openLocks(
       servers.map(({ host, port }) => ({ host, port, ...documentedLogin })),
@@ -55,12 +51,11 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
       await lease.release();
       await (await waiting).release();
     }
-    const logs = await Promise.all(servers.map((server) => server.cli('ACL', 'LOG')));
-    expect(logs).toEqual([[], [], []]);
+    expect(await refusedBy(...servers)).toEqual([]);
   });
 
   it.each(QUEUE_RULES)('without %s is enough: no caller is queued on a single server', async (rule) => {
-    await setUser(
+    await giveRules(
       servers,
       ALL.filter((one) => one !== rule),
     );
@@ -70,7 +65,7 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
   });
 
   it.each(['+info', '+time'])('without %s takes no lock, and is told so of each server', async (rule) => {
-    await setUser(
+    await giveRules(
       servers,
       ALL.filter((one) => one !== rule),
     );
@@ -85,7 +80,7 @@ describe('the documented user of Redis, on each server of a quorum,', { timeout:
   });
 
   it('without +info on one server has that one count as failed, and locks go on', async () => {
-    await setUser(
+    await giveRules(
       servers.slice(0, 1),
       ALL.filter((one) => one !== '+info'),
     );

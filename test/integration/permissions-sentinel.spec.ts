@@ -3,13 +3,14 @@ import { until } from '../support/async.js';
 import {
   documentedLogin,
   DOCUMENTED_RULES,
+  giveRules,
+  refusedBy,
   REPLICAS_RULES,
   SENTINEL_RULES,
 } from '../support/redis/documented-user.js';
 import { newKey } from '../support/redis/lab.js';
 import { openLocks } from '../support/redis/open-locks.js';
 import { RedisSentinels } from '../support/servers/redis-sentinels.js';
-import type { RedisServer } from '../support/servers/redis-server.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 
 failOnUnhandledRejections();
@@ -24,23 +25,10 @@ describe('the documented users of Redis and of its sentinels', { timeout: 120_00
   }, 120_000);
   afterAll(() => redis[Symbol.asyncDispose]());
 
-  const setUser = async (on: readonly RedisServer[], rules: readonly string[]): Promise<void> => {
-    for (const server of on) {
-      await server.cli('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
-      await server.cli('ACL', 'LOG', 'RESET');
-    }
-  };
-  const refused = async (): Promise<unknown[]> =>
-    (
-      await Promise.all(
-        [...redis.servers, ...redis.sentinels].map(async (one) => (await one.cli('ACL', 'LOG')) as unknown[]),
-      )
-    ).flat();
-
   it('are enough, before and after a promotion, and are refused nothing', async () => {
     const { username, password } = documentedLogin;
-    await setUser(redis.servers, [...DOCUMENTED_RULES, ...REPLICAS_RULES]);
-    await setUser(redis.sentinels, ['on', `>${password}`, 'resetchannels', '-@all', ...SENTINEL_RULES]);
+    await giveRules(redis.servers, [...DOCUMENTED_RULES, ...REPLICAS_RULES]);
+    await giveRules(redis.sentinels, ['on', `>${password}`, 'resetchannels', '-@all', ...SENTINEL_RULES]);
     const source = {
       ...{ ...redis.options, username, password },
       ...{ sentinelUsername: username, sentinelPassword: password },
@@ -62,6 +50,6 @@ describe('the documented users of Redis and of its sentinels', { timeout: 120_00
       },
       { timeoutMs: PATIENCE_MS, what: 'the old master is a replica of the new one' },
     );
-    expect(await refused()).toEqual([]);
+    expect(await refusedBy(...redis.servers, ...redis.sentinels)).toEqual([]);
   });
 });

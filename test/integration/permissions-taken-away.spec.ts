@@ -1,29 +1,45 @@
 import { LockStoreError } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
-import { until } from '../support/async.js';
+import { until, within } from '../support/async.js';
 import {
   documentedLogin,
   DOCUMENTED_RULES,
   OBJECT_RULES,
   PERMIT_RULES,
+  QUEUE_RULES,
   READ_WRITE_RULES,
   userWith,
 } from '../support/redis/documented-user.js';
-import { useLab } from '../support/redis/lab.js';
+import { holdName, newKey, useLab } from '../support/redis/lab.js';
 import type { OpenLocks } from '../support/redis/open-locks.js';
+import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
+
+failOnUnhandledRejections();
 
 /*
  * Commands that are taken away from the Redis user while the app runs. A script that fails half-way loses no permit,
  * gets none for nothing, and leaves no hold without an end.
  */
+
+/** A wait that took longer ended with a lease, and not with a failure or the release. */
+const SOON_MS = 8_000;
+
+/** Without this right, foreign waiters are not counted. No call fails. */
+const COUNTING = '+pubsub|numsub';
+
 const ALL = [...DOCUMENTED_RULES, ...PERMIT_RULES, ...READ_WRITE_RULES, ...OBJECT_RULES];
 const commandsOf = (rules: readonly string[]): string[] => rules.filter((rule) => rule.startsWith('+'));
 
 const lab = useLab();
 
+const queueOf = (key: string): string => `nest_redis_lock:queue:{${holdName(key)}}`;
+
 const setRules = (...rules: readonly string[]): Promise<unknown> =>
   lab.admin.call('ACL', 'SETUSER', documentedLogin.username, ...rules);
-const takeAway = (rule: string): Promise<unknown> => setRules(rule.replace('+', '-'));
+const takeAway = (rule: string): Promise<unknown> =>
+  setRules(
+    ...(rule.startsWith('&') ? ['resetchannels', '&redisson_lock__channel:*'] : [rule.replace('+', '-')]),
+  );
 
 const permits = async (rule: string, one: OpenLocks, two: OpenLocks): Promise<void> => {
   const held = await one.locks.permits('mail', { permits: 3 }).acquire();
@@ -136,5 +152,67 @@ describe('a command that the user may not use any more', () => {
     await setRules('+pexpire');
     await holder.release();
     await (await waiting).release();
+  });
+});
+
+/** A failure that names the key, and what the server refused. */
+const refusalOf = (key: string) => ({
+  code: 'LOCK_STORE_FAILED',
+  key,
+  message: expect.stringMatching(/permission|can't run|can't access/) as string,
+});
+
+describe('a right for the wait queue that is removed while the app runs', () => {
+  it.each(QUEUE_RULES.filter((rule) => rule !== COUNTING))(
+    '%s: each waiter is served or fails by name, and the key works again with the right',
+    async (rule) => {
+      const user = await userWith(lab, DOCUMENTED_RULES);
+      const [one, two, three] = [lab.open({}, user), lab.open({}, user), lab.open({}, user)];
+      const key = newKey();
+      const lease = await one.locks.acquire(key, { leaseMs: 2_000 });
+      let inside = 0;
+      const waits = Promise.allSettled(
+        [two, three].map((opened) =>
+          opened.locks.withLock(key, { waitMs: 60_000 }, async () => {
+            expect((inside += 1)).toBe(1);
+            await opened.locks.ping();
+            inside -= 1;
+          }),
+        ),
+      );
+      await until(async () => (await lab.admin.hget(queueOf(key), 'last')) === '2');
+      await lab.waiting(key, 2);
+      await takeAway(rule);
+      await lease.release().catch((error: unknown) => expect(error).toMatchObject({ key }));
+      for (const end of await within(SOON_MS, waits)) {
+        if (end.status === 'rejected') expect(end.reason).toMatchObject(refusalOf(key));
+      }
+      // Only to leave the queue takes HDEL.
+      const blocker = await lab.open().locks.acquire('other');
+      const later = two.locks.acquire('other', { waitMs: 60_000 });
+      if (rule !== '+hdel') await expect(within(SOON_MS, later)).rejects.toMatchObject(refusalOf('other'));
+      await blocker.release();
+      await within(SOON_MS, later).catch((error: unknown) => expect(error).toMatchObject(refusalOf('other')));
+      await setRules(rule);
+      for (const { locks } of [one, two, three]) {
+        await until(() => locks.withLock(key, { waitMs: 2_000 }, () => true));
+      }
+      for (const name of await lab.admin.keys('*lock:*')) {
+        if (!name.includes(':fence:')) expect(await lab.admin.pttl(name), name).not.toBe(-1);
+      }
+    },
+  );
+
+  it(`${COUNTING}: all waiters are served`, async () => {
+    const user = await userWith(lab, DOCUMENTED_RULES);
+    const [one, two] = [lab.open({}, user), lab.open({}, user)];
+    await takeAway(COUNTING);
+    for (const [holder, waiter] of [[one, two] as const, [two, one] as const]) {
+      const lease = await holder.locks.acquire('order');
+      const waiting = waiter.locks.acquire('order', { waitMs: 60_000 });
+      await lab.waiting('order');
+      await lease.release();
+      await (await within(SOON_MS, waiting)).release();
+    }
   });
 });

@@ -258,7 +258,7 @@ describe('a string at the key of a lock', () => {
       await (await waiting).release();
     }
     expect((await lab.calls())['type']).toBeUndefined();
-    expect(await refusedBy(lab)).toEqual([]);
+    expect(await refusedBy(lab.server)).toEqual([]);
     await put(key);
     await storeFailure(locks.acquire(key, { waitMs: 0 }), /can't run this command|permission|NOPERM/i);
     await lab.admin.call('ACL', 'SETUSER', 'locks', '+type');

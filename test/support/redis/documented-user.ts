@@ -2,6 +2,7 @@ import type { RedisOptions } from 'ioredis';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { codeBlocks, readFromRoot, section } from '../markdown.js';
+import type { RedisServer } from '../servers/redis-server.js';
 import type { Lab } from './lab.js';
 
 const PASSWORD = 'secret';
@@ -54,17 +55,25 @@ export const REPLICAS_RULES = rulesIn('With replicas');
 /** Of a user of the sentinels. */
 export const SENTINEL_RULES = rulesIn('Behind Sentinel');
 
-/** Gives the documented user these rules, on a server that has refused nothing yet. Returns its client options. */
+/** Gives the documented user these rules on each server, which has refused nothing yet. */
+export const giveRules = async (servers: readonly RedisServer[], rules: readonly string[]): Promise<void> => {
+  for (const server of servers) {
+    await server.cli('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
+    await server.cli('ACL', 'LOG', 'RESET');
+  }
+};
+
+/** Gives the documented user these rules, on a server that has seen no command yet. Returns its client options. */
 export const userWith = async ({ admin, server }: Lab, rules: readonly string[]): Promise<RedisOptions> => {
-  await admin.call('ACL', 'SETUSER', documentedLogin.username, 'reset', ...rules);
-  await admin.call('ACL', 'LOG', 'RESET');
+  await giveRules([server], rules);
   await admin.script('FLUSH');
   await admin.config('RESETSTAT');
   return { ...server.clientOptions(), ...documentedLogin };
 };
 
-/** Returns the names of keys, channels and commands that the server has refused. */
-export const refusedBy = async ({ admin }: Lab): Promise<string[]> => {
-  const entries = (await admin.call('ACL', 'LOG')) as unknown[][];
-  return entries.map((entry) => String(entry[7]));
+/** Returns the names of keys, channels and commands that servers have refused. */
+export const refusedBy = async (...servers: readonly RedisServer[]): Promise<string[]> => {
+  const logs = await Promise.all(servers.map((server) => server.cli('ACL', 'LOG')));
+  const entries = logs.flat() as unknown[][];
+  return entries.map((entry) => String(entry[entry.indexOf('object') + 1]));
 };
