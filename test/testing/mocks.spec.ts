@@ -179,23 +179,4 @@ describe('RedisLockTestingModule that is set up in a way that cannot work', () =
     });
     await expect(builder.compile()).rejects.toThrow(/RedisLockTestingModule is imported without forRoot\(\)/);
   });
-
-  it.each<[unknown, string]>([
-    [{ wait: 0 }, 'wait is no option of RedisLockTestingModule.forRoot(). Did you mean waitMs?'],
-    [{ name: 'billing' }, 'name is no option of RedisLockTestingModule.forRoot()'],
-    [
-      { redis: 'redis://localhost' },
-      'redis is no option of RedisLockTestingModule.forRoot(). It is one of RedisLockModule',
-    ],
-    [{ names: 'billing' }, 'names must be an array of names'],
-    [{ context: {} }, 'context must be a function'],
-    [null, 'an object such as'],
-    [[], 'an object such as'],
-  ])('%o', (options, part) => {
-    const forRoot = RedisLockTestingModule.forRoot.bind(RedisLockTestingModule) as (
-      options: unknown,
-    ) => unknown;
-    expect(() => forRoot(options)).toThrow(LockConfigurationError);
-    expect(() => forRoot(options)).toThrow(part);
-  });
 });

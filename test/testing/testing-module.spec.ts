@@ -4,7 +4,6 @@ import { RedisLockTestingModule, type RedisLockTestingOptions } from 'nest-redis
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   InjectLockService,
-  LockConfigurationError,
   LockService,
   Locked,
   RedisLockModule,
@@ -132,11 +131,6 @@ describe('its options', () => {
     await expect(module.get(Billing).bill()).resolves.toBe('invoice');
     await expect(module.get<Billing>('MADE').bill()).resolves.toBe('invoice');
     expect(module.get(Billing).locks).toBeInstanceOf(LockService);
-  });
-
-  it('that make no sense are refused by name', async () => {
-    await expect(start({ mode: 'none' as never })).rejects.toThrow(LockConfigurationError);
-    await expect(start({ waitMs: -1 })).rejects.toThrow('waitMs must be');
   });
 });
 

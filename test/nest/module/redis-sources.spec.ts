@@ -126,6 +126,8 @@ describe('the app does not start, and is told why, with', () => {
   const cluster = (): Cluster =>
     new Cluster([{ host: world.server.host, port: world.server.port }], { lazyConnect: true });
 
+  it('a number', () => refused(7, /^redis: expected/));
+
   it('a function that gives an ioredis Cluster', () =>
     refused(() => cluster(), /what the function gave is an ioredis Cluster.* Hand the Cluster itself over/s));
 

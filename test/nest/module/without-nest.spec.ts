@@ -1,5 +1,5 @@
 import { Logger } from '@nestjs/common';
-import { createLockService, Locked, LockService, type LockServiceOptions } from 'nest-redis-lock';
+import { createLockService, Locked, LockService } from 'nest-redis-lock';
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { deferred, until } from '../../support/async.js';
@@ -78,17 +78,12 @@ describe('createLockService', () => {
     await expect(locks.acquire('order')).rejects.toMatchObject({ code: 'LOCK_STORE_FAILED' });
   });
 
-  it.each([
-    [{}, 'Neither redis nor store is given: createLockService({ redis: "redis://…" }).'],
-    [{ interceptor: true }, 'interceptor is no option of createLockService. It replies for the handlers'],
-    [{ context: () => ({}) }, 'context is no option of createLockService. It is for the keys of @Locked.'],
-    [{ name: 'billing' }, 'name is no option of createLockService. It tells the modules of one app apart.'],
-    [{ waitMS: 5 }, 'waitMS is no option of createLockService. Did you mean waitMs?'],
-    [undefined, 'createLockService needs options: createLockService({ redis: "redis://…" }).'],
-  ])('rejects %o, by name and with what to do', async (options, message) => {
-    const creating = createLockService(options as LockServiceOptions);
+  it('rejects a call without options, and says what to give', async () => {
+    const creating = createLockService(undefined as never);
     await expect(creating).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
-    await expect(creating).rejects.toThrow(message);
+    await expect(creating).rejects.toThrow(
+      'createLockService needs options: createLockService({ redis: "redis://…" }).',
+    );
   });
 
   it('accepts options of Nest that are undefined', async () => {

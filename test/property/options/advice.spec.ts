@@ -4,6 +4,8 @@ import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { PLACES } from './places.js';
 import { expectRefusal, messageOf, outcomeOf } from './refusal.js';
 
+const OF_REDIS = 'It is one of RedisStore: forRoot({ store: new RedisStore';
+
 /** What the error of an option says beside its name and what it must be. */
 const ADVICE: readonly (readonly [place: string, options: object, text: string])[] = [
   // A misspelt option.
@@ -52,7 +54,23 @@ const ADVICE: readonly (readonly [place: string, options: object, text: string])
     { takenStatus: 409 },
     'It is one of RedisLockModule.forRoot(), in its interceptor',
   ],
+  ['createLockService', { waitMS: 5 }, 'waitMS is no option of createLockService. Did you mean waitMs?'],
+  ['createLockService', { interceptor: true }, 'It replies for the handlers of a Nest app'],
+  ['createLockService', { context: () => ({}) }, 'It is for the keys of @Locked.'],
+  ['createLockService', { name: 'billing' }, 'It tells the modules of one app apart.'],
+  ['RedisLockModule.forRoot', { commandTimeoutMs: 500 }, OF_REDIS],
+  ['RedisLockModule.forRoot', { replicas: { min: 1 } }, OF_REDIS],
+  ['RedisLockModule.forRoot', { shardedPubSub: true }, OF_REDIS],
+  ['RedisLockModule.forRoot', { foreignHold: 'taken' }, OF_REDIS],
+  [
+    'RedisLockModule.forRoot',
+    { delayAfterRestartMs: 0 },
+    'It is one of QuorumStore: forRoot({ store: new Qu',
+  ],
+  ['RedisLockTestingModule.forRoot', { wait: 0 }, 'Did you mean waitMs?'],
+  ['RedisLockTestingModule.forRoot', { redis: 'redis://localhost' }, 'It is one of RedisLockModule'],
   // A value with more than one thing to say.
+  ['RedisLockTestingModule.forRoot', { names: 'billing' }, 'names must be an array of names'],
   ['withLock', { waitMs: '1000' }, 'milliseconds from 0 to 31622400000, or Infinity, but is "1000".'],
   ['RedisLockModule.forRoot', { keyPrefix: 7 }, 'keyPrefix must be a string, but is 7.'],
   ['RedisLockModule.forRoot', { keyPrefix: '\ud800' }, 'keyPrefix must be well-formed UTF-16'],
@@ -64,6 +82,23 @@ const ADVICE: readonly (readonly [place: string, options: object, text: string])
   ['@Locked', { onBusy: 'skip', waitMs: 2_000 }, "onBusy: 'skip' does not wait, so waitMs: 2000 cannot go"],
   ['@Locked', { onBusy: 'skip', waitMs: Infinity }, "onBusy: 'skip' does not wait, so waitMs: Infinity"],
   ['@Limited', { onBusy: 'skip', waitMs: 5 }, "onBusy: 'skip' does not wait"],
+  [
+    '@Locked',
+    { oncePerMs: 1, onBusy: () => 1 },
+    "Orders.pay: onBusy must be 'skip' or left out with oncePerMs",
+  ],
+  ['@Locked', { oncePerMs: 1, waitMs: 5 }, 'Orders.pay: waitMs must be left out with oncePerMs'],
+  ['withLock', { oncePerMs: 1, waitMs: 5 }, 'waitMs must be left out with oncePerMs'],
+  ['withLock', { oncePerMs: 1, leaseMs: 5 }, 'Both leaseMs and oncePerMs are given'],
+  ['withLock', { oncePerMs: 1, holdAtLeastMs: 5 }, 'Both holdAtLeastMs and oncePerMs are given'],
+  ['withLock', { oncePerMs: 1, mode: 'read' }, 'mode must be'],
+  ['RedisLockModule.forRoot', { redis: 'redis://127.0.0.1:1' }, 'Both redis and store'],
+  ['RedisLockModule.forRoot', { store: undefined }, 'Neither redis nor store'],
+  [
+    'createLockService',
+    { store: undefined },
+    'Neither redis nor store is given: createLockService({ redis: ',
+  ],
 ];
 
 it.each(ADVICE)('%s with %o says "%s"', async (title, options, text) => {

@@ -12,7 +12,7 @@ import {
   type RedisLockModuleOptions,
 } from 'nest-redis-lock';
 import { QuorumStore, RedisStore } from 'nest-redis-lock/redis';
-import { bindLocks, createTestingLocks, MemoryStore } from 'nest-redis-lock/testing';
+import { bindLocks, createTestingLocks, MemoryStore, RedisLockTestingModule } from 'nest-redis-lock/testing';
 import type { LockSettings } from '../../../lib/core/settings/lock-settings.js';
 import {
   resolveOptions,
@@ -252,8 +252,8 @@ const start = async (given: Given): Promise<Locks> => {
 
 /** What a service without Nest makes of its options. */
 const startWithoutNest = async (given: LockServiceOptions): Promise<Locks> => {
+  await (await createLockService(given)).close();
   const resolved = resolveOptions(given, WITHOUT_NEST);
-  await (await createLockService({ ...given, keyPrefix: 'lock:' })).close();
   return withSettings(resolved.settings, { ...resolved, exports: [] });
 };
 
@@ -302,6 +302,14 @@ const SETUPS: readonly Place[] = [
       // Its default of 1 s would hide what the other options do.
       return withSettings(resolveTestingSettings('memory', { maxWaitMs: Infinity, ...options }).settings);
     },
+  },
+  {
+    title: 'RedisLockTestingModule.forRoot',
+    owner: 'RedisLockTestingModule.forRoot()',
+    options: { ...setup.SETTINGS, ...setup.TESTING, ...setup.TESTING_MODULE },
+    knows: ['names'],
+    whole: 'optional',
+    give: async (options) => void RedisLockTestingModule.forRoot(options),
   },
   {
     title: 'RedisStore',

@@ -220,6 +220,11 @@ export const TESTING = {
   },
 } satisfies Record<string, Option>;
 
+export const TESTING_MODULE = {
+  context: MODULE.context,
+  mode: choice('memory', 'off'),
+} satisfies Record<string, Option>;
+
 export const INTERCEPTOR = {
   takenStatus: {
     ...whole(400, 599),

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { LockService } from '../../../lib/lock.service.js';
@@ -99,17 +98,6 @@ describe('a section with oncePerMs', () => {
       locks.withLock('report', { ...ONCE, inside }, () => 'done'),
     );
     await expect(nested).rejects.toMatchObject({ code: 'LOCK_NOT_REENTRANT' });
-  });
-
-  it.each([
-    [{ leaseMs: 1_000 }, 'Both leaseMs and oncePerMs are given'],
-    [{ holdAtLeastMs: 1_000 }, 'Both holdAtLeastMs and oncePerMs are given'],
-    [{ waitMs: 1_000 }, 'waitMs must be left out with oncePerMs'],
-    [{ mode: 'read' as const }, 'mode must be'],
-  ])('is refused with %o', async (options, message) => {
-    const refused = newProcess().withLock('report', { ...ONCE, ...options }, () => 'done');
-    await expect(refused).rejects.toThrow(message);
-    await expect(refused).rejects.toBeInstanceOf(LockConfigurationError);
   });
 
   it('is refused by a store whose holds are sessions', async () => {

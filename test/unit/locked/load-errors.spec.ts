@@ -235,20 +235,6 @@ describe('the wrapper', () => {
   });
 
   it.each([
-    ['a function as onBusy', { onBusy: () => undefined }, "onBusy must be 'skip' or left out with oncePerMs"],
-    ['a wait', { waitMs: 5 }, 'waitMs must be left out with oncePerMs'],
-  ])('oncePerMs with %s', (_, options, message) => {
-    const error = loading(() => {
-      class Orders {
-        @untyped('order', { oncePerMs: 60_000, ...options })
-        async pay(): Promise<void> {}
-      }
-      return Orders;
-    });
-    expect(error.message).toContain(`Orders.pay: ${message}`);
-  });
-
-  it.each([
     [
       'readers with oncePerMs',
       [{ key: 'a', mode: 'read' }, 'b'],
