@@ -1,7 +1,7 @@
 import type { Client, QueryResultRow } from 'pg';
 import { PostgresStore, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import { SqlLab } from '../sql/sql-lab.js';
-import { PostgresServer, type PostgresServerOptions } from '../servers/postgres-server.js';
+import { lastRows, PostgresServer, type PostgresServerOptions } from '../servers/postgres-server.js';
 
 export { newKey, rowName } from '../sql/sql-lab.js';
 
@@ -32,8 +32,7 @@ export class PostgresLab extends SqlLab<PostgresServer, PostgresStoreOptions> {
   }
 
   async query(statements: string): Promise<readonly QueryResultRow[]> {
-    const reply: unknown = await this.admin.query(statements);
-    return ((Array.isArray(reply) ? reply.at(-1) : reply) as { rows: QueryResultRow[] }).rows;
+    return lastRows(await this.admin.query(statements));
   }
 
   /** Connects the administrator again, after a restart of the server. */

@@ -15,6 +15,16 @@ const BOOTSTRAP = [
   /^maria_add_gis_sp_bootstrap\.sql$/,
 ];
 
+/** Runs statements, and resolves with the rows of the last one. */
+export const lastRows = async (
+  connection: Connection,
+  statements: string,
+): Promise<readonly RowDataPacket[]> => {
+  const [reply] = await connection.query<RowDataPacket[] | RowDataPacket[][]>(statements);
+  const last = Array.isArray(reply) ? reply.at(-1) : undefined;
+  return Array.isArray(last) ? last : (reply as RowDataPacket[]);
+};
+
 export interface MysqlServerOptions extends ServerOptions {
   /** Further options of the program, as `--read-only=1`. */
   readonly args?: readonly string[];
@@ -69,9 +79,7 @@ export class MysqlServer extends ServerProcess {
   async admin(statements: string): Promise<readonly RowDataPacket[]> {
     const connection = await this.adminConnection();
     try {
-      const [reply] = await connection.query<RowDataPacket[] | RowDataPacket[][]>(statements);
-      const last = reply.at(-1);
-      return Array.isArray(last) ? last : (reply as RowDataPacket[]);
+      return await lastRows(connection, statements);
     } finally {
       connection.destroy();
     }

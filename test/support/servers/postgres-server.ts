@@ -25,6 +25,10 @@ export const unprivileged = (): { uid?: number; gid?: number } => {
   return { uid: id('-u'), gid: id('-g') };
 };
 
+/** Returns the rows of the last statement. */
+export const lastRows = (reply: unknown): readonly QueryResultRow[] =>
+  ((Array.isArray(reply) ? reply.at(-1) : reply) as { rows: QueryResultRow[] }).rows;
+
 export interface PostgresServerOptions extends ServerOptions {
   /** Further settings, as `log_statement=all`. */
   readonly args?: readonly string[];
@@ -94,9 +98,7 @@ export class PostgresServer extends ServerProcess {
   async admin(statements: string): Promise<readonly QueryResultRow[]> {
     const client = await this.adminConnection();
     try {
-      const reply: unknown = await client.query(statements);
-      const last: unknown = Array.isArray(reply) ? reply.at(-1) : reply;
-      return (last as { rows: QueryResultRow[] }).rows;
+      return lastRows(await client.query(statements));
     } finally {
       await client.end();
     }

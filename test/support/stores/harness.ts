@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import { Poller } from '../../../lib/core/acquire/poller.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
@@ -50,6 +51,12 @@ export type FullStore = LockStore &
   };
 
 export type MakeHarness = () => Promise<StoreHarness>;
+
+/** Lets real time pass. A server counts in whole ms and ends a lease after its last one; timers may come up to 1 ms early. */
+export const passRealTime = async (ms: number): Promise<void> => {
+  const until = performance.now() + ms + 2;
+  for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
+};
 
 /** Long enough that no hold ends by itself while a test runs. */
 export const LONG_LEASE_MS = 30_000;

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connection } from 'mysql2/promise';
 import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
 import { MysqlServer } from '../servers/mysql-server.js';
-import type { FullStore, StoreHarness } from './harness.js';
+import { passRealTime, type FullStore, type StoreHarness } from './harness.js';
 
 /** The kinds and objects that a store on a database has. */
 export const openMysql = (uri = 'mysql://127.0.0.1:1/app'): FullStore =>
@@ -30,11 +29,7 @@ export async function mysqlHarness(): Promise<MysqlHarness> {
     entriesExpire: true,
     address: server.uri,
     connect: () => Promise.resolve(openMysql(server.uri)),
-    pass: async (ms) => {
-      // Timers may come up to 1 ms early.
-      const until = performance.now() + ms + 2;
-      for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
-    },
+    pass: passRealTime,
     leftovers: async () => ({
       holds: await count(
         "app.nest_lock WHERE owner <> '' AND until > TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",

@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { PostgresStore } from '../../../lib/stores/postgres/postgres.store.js';
 import { PgliteServer } from '../servers/pglite-server.js';
 import { PostgresServer } from '../servers/postgres-server.js';
-import type { FullStore, StoreHarness } from './harness.js';
+import { passRealTime, type FullStore, type StoreHarness } from './harness.js';
 
 /** Folder with the packages of PGlite, to test on that. Its connections share a session, as behind a pooler. */
 const PGLITE = process.env['TEST_PGLITE'];
@@ -36,11 +35,7 @@ export async function postgresHarness(): Promise<PostgresHarness> {
     entriesExpire: true,
     address: server.uri,
     connect: () => Promise.resolve(openPostgres(server.uri)),
-    pass: async (ms) => {
-      // Timers may come up to 1 ms early.
-      const until = performance.now() + ms + 2;
-      for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
-    },
+    pass: passRealTime,
     leftovers: async () => ({
       holds: await count(
         "nest_lock WHERE owner <> '' AND until > extract(epoch FROM clock_timestamp()) * 1000000",

@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { RedisStore, type RedisStoreOptions } from '../../../lib/stores/redis/redis.store.js';
 import { RedisClusterServers } from '../servers/redis-cluster.js';
-import type { StoreHarness } from './harness.js';
+import { passRealTime, type StoreHarness } from './harness.js';
 import { leftoversOf } from './redis.harness.js';
 
 /** The Redis store on a cluster of three masters, on the real clock. */
@@ -16,10 +15,7 @@ export const redisClusterHarness = async (
     virtualTime: false,
     entriesExpire: true,
     connect: () => Promise.resolve(new RedisStore({ redis: servers.options, ...options })),
-    pass: async (ms) => {
-      const until = performance.now() + ms + 2;
-      for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
-    },
+    pass: passRealTime,
     leftovers: async () => {
       const each = await Promise.all(admins.map(leftoversOf));
       const sum = (of: 'holds' | 'watches'): number => each.reduce((all, one) => all + one[of], 0);

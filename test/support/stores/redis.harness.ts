@@ -1,8 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { RedisServer } from '../servers/redis-server.js';
-import type { Leftovers, StoreHarness } from './harness.js';
+import { passRealTime, type Leftovers, type StoreHarness } from './harness.js';
 
 const FENCE_KEYS = /^(nest_redis_lock|redisson_lock_token):/;
 /** The channels on which processes hear of their turns, once they have waited; they stay open with the store. */
@@ -55,11 +54,7 @@ export async function redisHarness(): Promise<RedisHarness> {
     virtualTime: false,
     entriesExpire: true,
     connect: () => Promise.resolve(new RedisStore({ redis: server.url })),
-    pass: async (ms) => {
-      // The server counts in whole ms and ends a lease after its last one; timers may come up to 1 ms early.
-      const until = performance.now() + ms + 2;
-      for (let left = ms + 2; left > 0; left = until - performance.now()) await sleep(left);
-    },
+    pass: passRealTime,
     leftovers: async () => {
       const { holds, watches, grantSubscriptions } = await leftoversOf(admin);
       return { holds, watches, grantSubscriptions };

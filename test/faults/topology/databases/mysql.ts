@@ -1,7 +1,6 @@
 import { tmpdir } from 'node:os';
-import type { RowDataPacket } from 'mysql2/promise';
 import { MysqlLab, NOW } from '../../../support/mysql/mysql-lab.js';
-import type { MysqlServer } from '../../../support/servers/mysql-server.js';
+import { lastRows, type MysqlServer } from '../../../support/servers/mysql-server.js';
 import type { Database } from '../database.js';
 import type { AdminConnection } from './admin-line.js';
 import type { FaultyEquipment } from './equipment.js';
@@ -17,11 +16,7 @@ const connect = async (server: MysqlServer): Promise<AdminConnection> => {
   connection.on('error', () => undefined);
   await connection.query('USE app');
   return {
-    query: async (statements) => {
-      const [reply] = await connection.query<RowDataPacket[] | RowDataPacket[][]>(statements);
-      const last = Array.isArray(reply) ? reply.at(-1) : undefined;
-      return Array.isArray(last) ? last : (reply as RowDataPacket[]);
-    },
+    query: (statements) => lastRows(connection, statements),
     close: () => connection.destroy(),
   };
 };

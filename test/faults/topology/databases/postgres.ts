@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { NOW, PostgresLab } from '../../../support/postgres/postgres-lab.js';
-import type { PostgresServer } from '../../../support/servers/postgres-server.js';
-import type { Database, Row } from '../database.js';
+import { lastRows, type PostgresServer } from '../../../support/servers/postgres-server.js';
+import type { Database } from '../database.js';
 import type { AdminConnection } from './admin-line.js';
 import type { FaultyEquipment } from './equipment.js';
 import { LabDatabase } from './lab-database.js';
@@ -10,10 +10,7 @@ import { postgresRequests } from './requests.js';
 const connect = async (server: PostgresServer): Promise<AdminConnection> => {
   const client = await server.adminConnection('app');
   return {
-    query: async (statements) => {
-      const reply: unknown = await client.query(statements);
-      return ((Array.isArray(reply) ? reply.at(-1) : reply) as { rows: Row[] }).rows;
-    },
+    query: async (statements) => lastRows(await client.query(statements)),
     close: () => void client.end().catch(() => undefined),
   };
 };
