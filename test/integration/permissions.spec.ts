@@ -224,7 +224,7 @@ const loseTheWay = async (user: RedisOptions) => {
 
 describe('the smallest user of Redis', () => {
   it.each(Object.entries(KINDS))(
-    'and %s: it needs no more than the documents say',
+    'may send every command that is needed for %s',
     async (_, { rules, use }) => {
       await use(await userAlsoWith(rules));
       expect(await refusals()).toEqual([]);
