@@ -28,6 +28,8 @@ import { sharedByBuilds } from './core/both-builds.js';
  */
 export type LockKeys = string | readonly (string | KeyWithMode)[];
 
+/** Modes of the keys of a method; undefined for a key with the mode of the call. */
+type Modes = readonly KeyWithMode['mode'][];
 type ForAcquire = AcquireOptions & Without<'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'permits'>;
 type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 
@@ -323,10 +325,11 @@ class LockService {
   }
 
   /** @internal Throws `LockConfigurationError` for options of a decorator that this service or its store rejects. */
-  checkSection(method: 'withLock' | '@Limited', options: AnyCallOptions): void {
+  checkSection(method: 'withLock' | '@Limited', options: AnyCallOptions, modes: Modes): void {
     const { defaults, manager } = this;
     const defaultsOfKind = method === 'withLock' ? defaults.withLock : defaults.permits;
-    manager.checkOptions(callOf(options, defaultsOfKind, method, manager.settings));
+    const call = callOf(options, defaultsOfKind, method, manager.settings);
+    for (const mode of modes) manager.checkCall({ ...call, kind: mode ?? call.kind });
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */

@@ -31,6 +31,10 @@ export const storeOn = (stores: RedisStores | undefined, options: ResolvedOption
   const store = options.store ?? ownStoreOf(stores!, options);
   try {
     checkPrefix(store, options.settings.keyPrefix);
+    if (options.settings.fencing === 'redisson' && !store.hasCounters)
+      throw new LockConfigurationError(
+        `fencing: 'redisson': ${store.name} does not count the tokens of a key, as one Redis does. Leave the option out.`,
+      );
   } catch (error) {
     if (!options.store) void store.close();
     throw error;

@@ -7,7 +7,6 @@ import type { PollTraits } from './core/seam/kind-traits.js';
 interface StoreOptions {
   readonly redis?: unknown;
   readonly store?: unknown;
-  readonly fencing?: unknown;
 }
 
 /**
@@ -15,7 +14,7 @@ interface StoreOptions {
  *
  * @param call function that takes the options, for messages
  */
-export const checkStoreOptions = ({ redis, store, fencing }: StoreOptions, call: string): void => {
+export const checkStoreOptions = ({ redis, store }: StoreOptions, call: string): void => {
   if (redis !== undefined && store !== undefined) {
     throw new LockConfigurationError(
       'Both redis and store are given. Keep the one that shall hold the locks.',
@@ -29,11 +28,6 @@ export const checkStoreOptions = ({ redis, store, fencing }: StoreOptions, call:
   if (redis.length < 2) {
     throw new LockConfigurationError(
       `redis is a list of ${redis.length}: a quorum needs at least 2 servers, better 3 or 5. For one server give it by itself.`,
-    );
-  }
-  if (fencing === 'redisson') {
-    throw new LockConfigurationError(
-      "fencing: 'redisson' goes with one Redis: Java counts its tokens on one server, and redis is a list of several.",
     );
   }
 };

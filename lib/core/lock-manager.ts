@@ -87,7 +87,7 @@ export class LockManager implements LeaseHost {
   }
 
   /** Throws `LockConfigurationError` when the store cannot do what the options of a call say. */
-  readonly checkOptions = (call: LockCall): void => this.core.requests.checkOptions(call);
+  readonly checkCall = (call: LockCall): void => this.core.requests.checkCall(call);
 
   /** Returns a key as logs, errors and events show it. */
   readonly shown: ShowKey = (key) => this.core.shown(key);

@@ -42,13 +42,12 @@ export class StoreRequests {
   }
 
   /** Throws `LockConfigurationError` when the store cannot do what a call wants. */
-  checkCall(call: LockCall): void {
-    this.kind(call.kind);
-    this.checkOptions(call);
-  }
-
-  /** Throws `LockConfigurationError` when the store cannot do what the options of a call say, whatever its kind. */
-  checkOptions({ holdAtLeastMs, oncePerMs }: LockCall): void {
+  checkCall({ kind, permits, holdAtLeastMs, oncePerMs }: LockCall): void {
+    this.kind(kind);
+    if (kind === 'permit' && permits === undefined && !this.store.permits)
+      throw new LockConfigurationError(
+        `${this.store.name} keeps no number of permits: pass permits in each decorator or call.`,
+      );
     const keeps = holdAtLeastMs > 0 || oncePerMs !== undefined;
     if (keeps && this.store.lease.type === 'session') {
       throw new LockConfigurationError(

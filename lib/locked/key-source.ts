@@ -31,7 +31,10 @@ export function checkKeyGiven(key: unknown, decorator: DecoratorName, where: str
   );
 }
 
-type KeySource = Pick<LockedMethodSpec, 'keysOf'> & Pick<LockedMethod, 'contextPlaceholders'>;
+interface KeySource extends Pick<LockedMethodSpec, 'keysOf'>, Pick<LockedMethod, 'contextPlaceholders'> {
+  /** Modes of the keys, as far as they are known before a call; undefined for a key with the mode of the call. */
+  readonly modes: readonly KeyWithMode['mode'][];
+}
 
 /** Returns how the keys of a call follow from its arguments. */
 export const keySource = (
@@ -45,6 +48,7 @@ export const keySource = (
   const withoutContext = (keysOf: LockedMethodSpec['keysOf']): KeySource => ({
     keysOf,
     contextPlaceholders: [],
+    modes: [undefined],
   });
   if (typeof key === 'function') {
     return withoutContext(
@@ -70,8 +74,10 @@ export const keySource = (
       (index, path) => requestPathOf(self, property, index, path),
     );
   const { contextPlaceholders } = compiled;
-  if (!modes.some(Boolean)) return { keysOf: render, contextPlaceholders };
-  return { keysOf: (locks, args, self) => withModes(render(locks, args, self), modes), contextPlaceholders };
+  const keysOf = modes.some(Boolean)
+    ? (locks: LockService, args: unknown[], self: unknown) => withModes(render(locks, args, self), modes)
+    : render;
+  return { keysOf, contextPlaceholders, modes };
 };
 
 /** Rejects a list of keys whose modes do not go with each other or with the call: every call would be rejected. */
@@ -96,7 +102,7 @@ export const labelOf = (key: Key, where: string): string => {
 /** Returns the templates of a key, and the modes of list entries. Anything else is passed to the compiler as it is. */
 const templatesOf = (key: string | readonly (string | KeyWithMode)[], where: string) => {
   const list = elementsOf(key);
-  if (!list) return { templates: key as string, modes: [] };
+  if (!list) return { templates: key as string, modes: [undefined] };
   const fields = list.map((one) => fieldsOf(one, where));
   const templates = list.map((one, i) => (fields[i] ? fields[i].key : one) as string);
   return { templates, modes: fields.map((one) => one?.mode) };

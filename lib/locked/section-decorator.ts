@@ -73,7 +73,7 @@ export const sectionDecorator =
       const style = resultStyle(decorator.name, target, property, original, where);
       const streams = style !== 'promise' && style !== 'unknown';
       if (options.oncePerMs !== undefined && streams) throw streamRefused(where);
-      const { keysOf, contextPlaceholders } = keySource(
+      const { keysOf, contextPlaceholders, modes } = keySource(
         decorator,
         key,
         owner,
@@ -95,7 +95,7 @@ export const sectionDecorator =
         streamBegins: () => requestContext.getStore()?.streamBegins(),
       };
       const checkOptions = (locks: LockService): void =>
-        named(where, () => locks.checkSection(decorator.method, spec.callOptions));
+        named(where, () => locks.checkSection(decorator.method, spec.callOptions, modes));
       const run = callLocked(spec, style);
       const wrapper = likeOriginal(function (this: unknown, ...args) {
         return run(this, args, undefined);

@@ -128,6 +128,9 @@ export interface LockStore {
   /** Supported kinds. The core rejects any other kind by its name. */
   readonly kinds: KindStores;
 
+  /** Whether it counts the tokens of each key from 1, for claims with `perKeyCounter`. Default: false. */
+  readonly hasCounters?: boolean;
+
   /** Operations on counting semaphores. Without it the core rejects them. */
   readonly semaphores?: SemaphoreStore;
 

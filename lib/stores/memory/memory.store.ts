@@ -41,6 +41,7 @@ export type MemoryStoreOptions =
 export class MemoryStore implements LockStore {
   readonly name = 'The memory store';
   readonly lease = EXPIRING;
+  readonly hasCounters = true;
   readonly commandTimeoutMs = 0;
   readonly kinds: { readonly [K in LockKind]: MemoryKind<K> };
   readonly semaphores: MemorySemaphores;

@@ -75,6 +75,7 @@ export interface RedisStoreOptions {
 export class RedisStore implements LockStore {
   readonly name = 'Redis';
   readonly lease = EXPIRING;
+  readonly hasCounters = true;
   readonly commandTimeoutMs: number;
   readonly kinds: AllNodeKinds;
   /** Address that the store connects to. */

@@ -34,7 +34,6 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
 
   async acquire(claim: ClaimOf<K>): Promise<AcquireReply> {
     const { finalKey } = claim;
-    if (claim.perKeyCounter) throw new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true });
     let since = 0;
     let othersWait = false;
     const terms: SendTerms = {
@@ -175,5 +174,3 @@ const mayBeOfOneRow = (cause: unknown): boolean =>
 /** Whether others have locked the row. */
 const isLocked = (reply: ExtendReply): boolean =>
   reply.status === 'failed' && reply.cause instanceof StoreFailure && reply.cause.transient;
-
-const REDISSON_ONLY = "fencing: 'redisson' goes with Redis: Java keeps its counters of tokens there";

@@ -36,8 +36,6 @@ export class ZookeeperKind implements KindStore {
   }
 
   acquire(claim: Claim): Promise<AcquireReply> {
-    if (claim.kind !== 'permit' && claim.perKeyCounter)
-      return Promise.reject(new StoreFailure(REDISSON_ONLY, 'not-executed', { claimOnly: true }));
     return this.inOrder(claim, (path, until, sent) => {
       const known = this.known(claim, path);
       return known ? this.again(claim, known, path, until, sent) : this.request(claim, path, until, sent);
@@ -228,5 +226,4 @@ export class ZookeeperKind implements KindStore {
 }
 
 const NOT_HELD: ReleaseReply = { wasHeld: false, othersWaiting: false };
-const REDISSON_ONLY = "fencing: 'redisson' goes with Redis: Java keeps its counters of tokens there";
 const NOT_KEPT = 'ZooKeeper ends a lock with the session of its process, and cannot keep it for a time';

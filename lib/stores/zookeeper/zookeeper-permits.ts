@@ -1,6 +1,5 @@
 import type { Claim, PermitClaim } from '../../core/seam/claim.js';
 import type { AcquireReply, ReleaseReply } from '../../core/seam/reply.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { Found } from './node-locks.js';
 import { leasesIn, permitsIn, turnsIn } from './permit-nodes.js';
 import { Place, type PlaceState } from './place.js';
@@ -17,12 +16,6 @@ import { ZookeeperKind, type ZookeeperKindHost } from './zookeeper-kind.js';
 export class ZookeeperPermits extends ZookeeperKind {
   constructor(host: ZookeeperKindHost) {
     super('permit', host);
-  }
-
-  override acquire(claim: Claim): Promise<AcquireReply> {
-    if ((claim as PermitClaim).of === undefined)
-      return Promise.reject(new StoreFailure(NO_NUMBER, 'not-executed', { keyOnly: true, claimOnly: true }));
-    return super.acquire(claim);
   }
 
   /** Where it waits, or else its permit. */
@@ -145,5 +138,3 @@ export class ZookeeperPermits extends ZookeeperKind {
 }
 
 const NOT_YET = (): void => undefined;
-const NO_NUMBER =
-  'ZooKeeper keeps no number of permits: each client says how many there are. Pass permits in each decorator or call';

@@ -242,12 +242,6 @@ function describeKept(context: ContractContext, kind: KindUnderContract): void {
       await release(a, claim);
       expect(await turnOf(waiter)).not.toHaveProperty('token');
     });
-
-    it("of Redisson's counters are refused by name", async () => {
-      const store = await context.connect();
-      const claim = { ...kind.claimFor(newKey()), perKeyCounter: true } as Claim;
-      await expect(acquire(store, claim)).rejects.toMatchObject({ outcome: 'not-executed', claimOnly: true });
-    });
   });
 }
 
@@ -471,15 +465,6 @@ function describeSeveralPermits(context: ContractContext): void {
       expect(leaver.outcomes).toEqual([]);
       await release(c!, next.claim);
       expect(await a!.inspect(key)).toBeNull();
-    });
-
-    it('without a number are refused by name', async () => {
-      const store = await context.connect();
-      await expect(acquire(store, permitFor(newKey(), { of: undefined }))).rejects.toMatchObject({
-        outcome: 'not-executed',
-        claimOnly: true,
-        message: expect.stringContaining('Pass permits') as string,
-      });
     });
 
     it('and a lock do not have one key: the later one is refused by name, until permits at rest are forced open', async () => {

@@ -23,12 +23,10 @@ describe('MySQL refuses by name', () => {
     await expect(refusal).rejects.toThrow(`MySQL cannot keep locks of the kind "${mode}"`);
   });
 
-  it('semaphores, latches, and fencing: redisson', async () => {
+  it('semaphores and latches', () => {
     const { locks } = lab.open();
     expect(() => locks.semaphore(newKey())).toThrow('MySQL cannot keep semaphores');
     expect(() => locks.countDownLatch(newKey())).toThrow(/MySQL cannot keep .*latches/);
-    const counting = lab.open({ fencing: 'redisson' });
-    await expect(counting.locks.acquire(newKey())).rejects.toThrow(/'redisson' goes with Redis/);
   });
 });
 

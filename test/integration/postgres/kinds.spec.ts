@@ -23,12 +23,10 @@ describe('PostgreSQL refuses by name', () => {
     await expect(refusal).rejects.toThrow(`PostgreSQL cannot keep locks of the kind "${mode}"`);
   });
 
-  it('semaphores, latches, and fencing: redisson', async () => {
+  it('semaphores and latches', () => {
     const { locks } = lab.open();
     expect(() => locks.semaphore(newKey())).toThrow('PostgreSQL cannot keep semaphores');
     expect(() => locks.countDownLatch(newKey())).toThrow(/PostgreSQL cannot keep .*latches/);
-    const counting = lab.open({ fencing: 'redisson' });
-    await expect(counting.locks.acquire(newKey())).rejects.toThrow(/'redisson' goes with Redis/);
   });
 });
 

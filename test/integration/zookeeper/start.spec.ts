@@ -268,15 +268,13 @@ describe('ZooKeeper refuses by name', () => {
     await expect(acquiring).rejects.toThrow('ZooKeeper cannot keep locks of the kind "fair"');
   });
 
-  it('semaphores, latches, holdAtLeastMs, fencing: redisson, and an extension past the session', async () => {
+  it('semaphores, latches, holdAtLeastMs, and an extension past the session', async () => {
     const { locks } = lab.open({ watchdogMs: 30_000 });
     expect(() => locks.semaphore(newKey())).toThrow('ZooKeeper cannot keep semaphores');
     expect(() => locks.countDownLatch(newKey())).toThrow(/ZooKeeper cannot keep .*latches/);
     await expect(locks.acquire(newKey(), { holdAtLeastMs: 10 })).rejects.toThrow(
       /^holdAtLeastMs: ZooKeeper ends/,
     );
-    const counting = lab.open({ fencing: 'redisson' });
-    await expect(counting.locks.acquire(newKey())).rejects.toThrow(/'redisson' goes with Redis/);
     const lease = await locks.acquire(newKey());
     await expect(lease.extend(31_000)).rejects.toThrow(
       /extend\(31000\): ZooKeeper ends locks 30000 ms after/,

@@ -1,10 +1,16 @@
 // Options of a method that only its module and its store can judge.
 import { Injectable } from '@nestjs/common';
-import { MemoryStore } from 'nest-redis-lock/testing';
+import { bindLocks, MemoryStore } from 'nest-redis-lock/testing';
 import { describe, expect, it } from 'vitest';
-import { LockConfigurationError, Locked, LockService, RedisLockModule } from 'nest-redis-lock';
+import { Limited, LockConfigurationError, Locked, LockService, RedisLockModule } from 'nest-redis-lock';
 import type { LockStore } from 'nest-redis-lock/store';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import type { LockedOptions } from '../../../lib/locked/locked.options.js';
+import { resolveOptions } from '../../../lib/redis-lock.options.js';
+import { storeOn } from '../../../lib/store-of-options.js';
+import { Log } from '../../support/core/core-under-test.js';
+import { STORES } from '../../support/stores/stores.js';
 import { useApps } from '../../support/nest/apps.js';
 
 const apps = useApps();
@@ -25,6 +31,12 @@ const start = (options: LockedOptions, store: LockStore = new MemoryStore()) => 
 const ofSessions = (): LockStore =>
   Object.assign(new MemoryStore(), { name: 'SessionStore', lease: { type: 'session', timeoutMs: 9_000 } });
 
+const withoutFair = (): LockStore => {
+  const store = new MemoryStore();
+  const { exclusive } = store.kinds;
+  return Object.assign(store, { name: 'Plain', kinds: { exclusive } });
+};
+
 describe('an app does not start when a method has', () => {
   it.each([
     [
@@ -40,6 +52,12 @@ describe('an app does not start when a method has', () => {
       'oncePerMs: SessionStore',
     ],
     ['holdAtLeastMs, and such a store', { holdAtLeastMs: 60_000 }, ofSessions, 'holdAtLeastMs: SessionStore'],
+    [
+      'a mode that its store lacks',
+      { mode: 'fair' },
+      withoutFair,
+      'Plain cannot keep locks of the kind "fair"',
+    ],
   ] as const)('%s', async (_what, options, store, message) => {
     const starting = start(options, store?.());
     await expect(starting).rejects.toBeInstanceOf(LockConfigurationError);
@@ -52,12 +70,81 @@ describe('an app does not start when a method has', () => {
   });
 });
 
-describe('an app', () => {
-  it('starts with a method for a kind of lock that its store lacks: only its calls fail', async () => {
-    const store = Object.assign(new MemoryStore(), { name: 'Plain' });
-    const { exclusive } = store.kinds;
-    Object.assign(store, { kinds: { exclusive } });
-    const app = await start({ mode: 'fair' }, store);
-    expect(app.get(LockService).usage.leases).toBe(0);
-  });
-});
+/** Binds an object with a method that has the decorator, as the start of an app does. */
+const bind = (store: LockStore, decorator: (...args: never[]) => void): void => {
+  class Jobs {
+    async run(): Promise<void> {}
+  }
+  const { prototype } = Jobs;
+  Reflect.apply(decorator, undefined, [prototype, 'run', Object.getOwnPropertyDescriptor(prototype, 'run')]);
+  const manager = new LockManager(store, resolveSettings({}), new Log());
+  bindLocks(new Jobs(), new LockService(manager));
+};
+
+/** A use of a store, whether a store has it, and its name in the refusal. */
+type Use = [
+  what: string,
+  isThere: (store: LockStore) => boolean,
+  use: (store: LockStore) => void,
+  name: string,
+];
+
+/** Stores that count the tokens of each key. */
+const WITH_COUNTERS = ['MemoryStore', 'RedisStore'];
+
+/** Each use that not every store has. */
+const USES: readonly Use[] = [
+  ...(['fair', 'read', 'write'] as const).map((mode): Use => [
+    `mode: ${mode}`,
+    ({ kinds }) => mode in kinds,
+    (store) => bind(store, Locked('k', { mode })),
+    mode,
+  ]),
+  [
+    'a list with a key of mode: read',
+    ({ kinds }) => 'read' in kinds,
+    (store) => bind(store, Locked(['a', { key: 'k', mode: 'read' }])),
+    'read',
+  ],
+  [
+    '@Limited',
+    ({ kinds }) => 'permit' in kinds,
+    (store) => bind(store, Limited('k', { permits: 3 })),
+    'permit',
+  ],
+  [
+    '@Limited without permits',
+    ({ permits }) => permits !== undefined,
+    (store) => bind(store, Limited('k')),
+    'permit',
+  ],
+  ...(['holdAtLeastMs', 'oncePerMs'] as const).map((name): Use => [
+    name,
+    ({ lease }) => lease.type === 'expiring',
+    (store) => bind(store, Locked('k', { [name]: 100 })),
+    name,
+  ]),
+  [
+    "fencing: 'redisson'",
+    (store) => WITH_COUNTERS.includes(store.constructor.name),
+    (store) => void storeOn(undefined, resolveOptions({ store, fencing: 'redisson' })),
+    'fencing',
+  ],
+];
+
+describe.each(STORES)(
+  'an app on $name does not start with what that lacks, and with all else:',
+  ({ open }) => {
+    it.each(USES)('%s', async (_what, isThere, use, name) => {
+      const store = open();
+      try {
+        if (isThere(store)) return use(store);
+        expect(() => use(store)).toThrow(LockConfigurationError);
+        expect(() => use(store)).toThrow(store.name);
+        expect(() => use(store)).toThrow(name);
+      } finally {
+        await store.close();
+      }
+    });
+  },
+);
