@@ -36,6 +36,7 @@ const OPTIONS = {
   json: { type: 'boolean', default: false },
   yes: { type: 'boolean', default: false, short: 'y' },
   help: { type: 'boolean', default: false, short: 'h' },
+  version: { type: 'boolean', default: false },
 } as const;
 
 const parsed = (args: readonly string[]) => {
@@ -58,15 +59,17 @@ const commandOf = (word: string | undefined): Command => {
   throw new UsageError(`${shown}: there are ${COMMANDS.join(', ')}.`);
 };
 
-const addressOf = (values: Values): Address => {
-  const { redis, postgres, mysql, zookeeper, cluster, 'base-path': basePath } = values;
+const addressOf = (values: Values, { REDIS_URL }: NodeJS.ProcessEnv): Address => {
+  const { postgres, mysql, zookeeper, cluster, 'base-path': basePath } = values;
+  const hasOther = (postgres ?? mysql ?? zookeeper) !== undefined;
+  const redis = values.redis ?? (REDIS_URL && !hasOther ? [REDIS_URL] : undefined);
   const given = Object.entries({ redis, postgres, mysql, zookeeper }).filter(
     ([, value]) => value !== undefined,
   );
   if (given.length !== 1) {
     throw new UsageError(
       given.length === 0
-        ? 'No store: give --redis URL, --postgres URL, --mysql URL or --zookeeper HOSTS.'
+        ? 'No store: set REDIS_URL, or give --redis URL, --postgres URL, --mysql URL or --zookeeper HOSTS.'
         : `Give only one of ${given.map(([name]) => `--${name}`).join(' and ')}.`,
     );
   }
@@ -84,9 +87,13 @@ const addressOf = (values: Values): Address => {
  *
  * @throws UsageError for arguments that mean nothing. Its message contains no address.
  */
-export const parseInvocation = (args: readonly string[]): Invocation | 'help' => {
+export const parseInvocation = (
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+): Invocation | 'help' | 'version' => {
   const { values, positionals } = parsed(args);
   if (values.help) return 'help';
+  if (values.version) return 'version';
   const [word, key, ...more] = positionals;
   const command = commandOf(word);
   if (more.length > 0 || (key === undefined && command !== 'list')) {
@@ -100,7 +107,7 @@ export const parseInvocation = (args: readonly string[]): Invocation | 'help' =>
   return {
     command,
     key: key ?? '',
-    address: addressOf(values),
+    address: addressOf(values, env),
     keyPrefix: values['key-prefix'],
     json: values.json,
     yes: values.yes,

@@ -22,6 +22,8 @@ export type Locks = Pick<LockService, 'inspect' | 'list' | 'forceUnlock'>;
 
 /** Terminal of a command. */
 export interface Terminal {
+  /** Width in characters; undefined where no person reads. */
+  readonly columns: number | undefined;
   /** Writes the result. */
   readonly out: (text: string) => void;
   /** Writes anything else, so that the result can be read by a program. */
@@ -72,24 +74,27 @@ const found = async (
 };
 
 /** Shows the holders of a key. */
-const who: Run = async (invocation, locks, { out }) => {
+const who: Run = async (invocation, locks, { columns, out }) => {
   const isJson = invocation.json;
   const { key, state } = await found(invocation, locks);
   if (isJson) out(json(state && { key, ...state }));
-  else out(state ? tableOf(holderRows(key, state)) + queueText(state) : isFree(key));
+  else out(state ? tableOf(holderRows(key, state), columns) + queueText(state) : isFree(key));
   return state ? EXIT.DONE : EXIT.NOTHING;
 };
 
 /** Shows holders and queued owners of a key, in order. */
-const queue: Run = async (invocation, locks, { out }) => {
+const queue: Run = async (invocation, locks, { columns, out }) => {
   const isJson = invocation.json;
   const { key, state } = await found(invocation, locks);
   if (isJson) out(json(state && { key, ...state }));
   else if (!state) out(isFree(key));
   else {
-    const waiting = state.waiting.map((owner, at): Row => ({ key, kind: '', state: `${at + 1}.`, owner }));
+    const waiting = state.waiting.map((owner, at): Row => {
+      const process = state.waitingProcesses?.[at];
+      return { key, kind: '', state: `${at + 1}.`, owner, process };
+    });
     const rows = [...holderRows(key, state, { state: 'holds' }), ...waiting];
-    out(tableOf(rows) + (waiting.length === 0 ? queueText(state) : ''));
+    out(tableOf(rows, columns) + (waiting.length === 0 ? queueText(state) : ''));
   }
   return state ? EXIT.DONE : EXIT.NOTHING;
 };
@@ -107,14 +112,18 @@ const allLocks = async (prefix: string, locks: Locks): Promise<ListedLock[]> => 
 };
 
 /** Shows all held keys. */
-const list: Run = async ({ key: prefix, json: isJson }, locks, { out }) => {
+const list: Run = async ({ key: prefix, json: isJson }, locks, { columns, out }) => {
   const found = await allLocks(prefix, locks);
   const rows = found.flatMap((lock) =>
     holderRows(lock.key, lock, { waiting: lock.waiting.length, nodes: lock.nodes }),
   );
   if (isJson) out(json(found));
   else
-    out(found.length === 0 ? 'No key is held.\n' : `${tableOf(rows)}${counted(found.length, 'key')} held.\n`);
+    out(
+      found.length === 0
+        ? 'No key is held.\n'
+        : `${tableOf(rows, columns)}${counted(found.length, 'key')} held.\n`,
+    );
   return found.length === 0 ? EXIT.NOTHING : EXIT.DONE;
 };
 
@@ -151,7 +160,7 @@ const agreed = async (
 /** Ends all holds of a key. */
 const unlock: Run = async (invocation, locks, terminal) => {
   const { key, json: isJson, yes } = invocation;
-  const { out, note } = terminal;
+  const { columns, out, note } = terminal;
   const nothing = (text: string): ExitCode => {
     if (isJson) out(json({ key, ended: 0 }));
     if (text !== '') (isJson ? note : out)(text);
@@ -165,7 +174,7 @@ const unlock: Run = async (invocation, locks, terminal) => {
       state ? `${isFree(key)}${printable(bare)} is held: give the key without its prefix.\n` : isFree(key),
     );
   }
-  note(tableOf(holderRows(key, shown)));
+  note(tableOf(holderRows(key, shown), columns));
   if (shown.heldAs === 'foreign') return nothing(isString(key));
   const state = yes ? shown : await agreed(key, shown, locks, terminal);
   if (!state) return nothing('');

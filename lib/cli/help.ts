@@ -9,7 +9,7 @@ Commands:
   queue <key>    shows the holders of a key and its queued owners, in order
   unlock <key>   ends all holds of a key, after a question
 
-The store, one of:
+The store, one of these, or the environment variable REDIS_URL:
   --redis URL          redis://user:password@host:6379; several are a quorum
   --redis URL --cluster    some servers of a Redis Cluster
   --postgres URL       postgres://user:password@host:5432/database
@@ -21,6 +21,7 @@ Options:
   --json               writes JSON; a remaining lease without an end is null
   -y, --yes            unlocks without a question
   -h, --help           shows this text
+  --version            shows the version
 
 Exit codes:
   0  found, or done

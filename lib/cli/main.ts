@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { Logger } from '@nestjs/common';
 import { createLockService } from '../index.js';
@@ -11,7 +12,9 @@ import { printable } from './table.js';
 
 const args = process.argv.slice(2);
 
-const note = (text: string): void => void process.stderr.write(withoutSecrets(text, args));
+const addresses = [...args, process.env['REDIS_URL'] ?? ''];
+
+const note = (text: string): void => void process.stderr.write(withoutSecrets(text, addresses));
 
 /** Resolves with false, too, when the person ends the input or interrupts it. */
 const ask = (question: string): Promise<boolean> =>
@@ -25,6 +28,7 @@ const ask = (question: string): Promise<boolean> =>
   });
 
 const terminal: Terminal = {
+  columns: process.stdout.columns,
   out: (text) => void process.stdout.write(text),
   note,
   ask: process.stdin.isTTY && process.stderr.isTTY ? ask : undefined,
@@ -41,11 +45,14 @@ const runOn = async (invocation: Invocation): Promise<ExitCode> => {
   return await runCommand(invocation, locks, terminal);
 };
 
+const versionOfPackage = (): string =>
+  (createRequire(import.meta.url)('nest-redis-lock/package.json') as { readonly version: string }).version;
+
 const main = async (): Promise<ExitCode> => {
   try {
-    const invocation = parseInvocation(args);
-    if (invocation === 'help') {
-      terminal.out(HELP);
+    const invocation = parseInvocation(args, process.env);
+    if (typeof invocation === 'string') {
+      terminal.out(invocation === 'help' ? HELP : `${versionOfPackage()}\n`);
       return EXIT.DONE;
     }
     const exitCode = await runOn(invocation);

@@ -1,4 +1,5 @@
 import type { InspectedHolder, InspectedKey } from '../core/holders/holders.js';
+import type { LockHolder } from '../index.js';
 
 /** A row: a key with one of its holders or queued owners. */
 export interface Row {
@@ -6,6 +7,8 @@ export interface Row {
   readonly kind: string;
   readonly state?: string;
   readonly holder?: InspectedHolder;
+  /** Process of a queued owner. */
+  readonly process?: LockHolder | undefined;
   readonly owner: string;
   readonly waiting?: number;
   readonly nodes?: number | undefined;
@@ -30,6 +33,8 @@ export const durationOf = (ms: number): string => {
   return `${Math.floor(ms / unitMs)} ${unit} ${Math.floor((ms % unitMs) / nextMs)} ${next}`;
 };
 
+const processOf = ({ holder, process = holder?.process }: Row): LockHolder | undefined => process;
+
 /** Columns in their order. All but the first ones appear only if a row has a value. */
 const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = [
   ['KEY', ({ key }) => key],
@@ -40,9 +45,9 @@ const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = 
   ['ENTERED', ({ holder }) => (holder && holder.count > 1 ? holder.count : undefined)],
   ['WAITING', ({ waiting }) => waiting],
   ['NODES', ({ nodes }) => nodes],
-  ['HOST', ({ holder }) => holder?.process?.host],
-  ['PID', ({ holder }) => holder?.process?.pid],
-  ['APP', ({ holder }) => holder?.process?.appName],
+  ['HOST', (row) => processOf(row)?.host],
+  ['PID', (row) => processOf(row)?.pid],
+  ['APP', (row) => processOf(row)?.appName],
   ['HELD', ({ holder }) => (holder?.heldMs === undefined ? undefined : durationOf(holder.heldMs))],
   ['LABEL', ({ holder }) => holder?.label],
 ];
@@ -53,17 +58,25 @@ const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 export const printable = (text: string): string =>
   text.replace(CONTROL, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`);
 
-/** Returns rows as an aligned table with a head; each line ends with a line break. */
-export const tableOf = (rows: readonly Row[]): string => {
+/**
+ * Returns rows as an aligned table with a head; each line ends with a line break. Where the table is too wide for the
+ * terminal, each row is a block of lines.
+ */
+export const tableOf = (rows: readonly Row[], width = Infinity): string => {
   const columns = COLUMNS.map(([head, cell]) => [
     head,
     ...rows.map((row) => printable(String(cell(row) ?? ''))),
   ]).filter(([, ...cells]) => cells.some((cell) => cell !== ''));
   const widths = columns.map((cells) => cells.reduce((most, { length }) => Math.max(most, length), 0));
-  return ['', ...rows]
+  const lines = ['', ...rows]
     .map((_, line) => columns.map((cells, at) => cells[line]!.padEnd(widths[at]!)).join('  '))
-    .map((line) => `${line.trimEnd()}\n`)
-    .join('');
+    .map((line) => `${line.trimEnd()}\n`);
+  if (lines.every(({ length }) => length - 1 <= width)) return lines.join('');
+  const widest = columns.reduce((most, [head]) => Math.max(most, head!.length), 0);
+  return rows
+    .map((_, at) => columns.map(([head, ...cells]) => [head!.padEnd(widest), cells[at]!] as const))
+    .map((block) => block.map(([head, cell]) => (cell === '' ? '' : `${head}  ${cell}\n`)).join(''))
+    .join('\n');
 };
 
 /** Returns the rows of the holders of a key. A lock of another library has the kind `string`. */

@@ -115,7 +115,7 @@ export class CoreContext {
       report: slow.waits,
     });
     this.waitCap = new WaitCap(settings.maxWaitMs);
-    this.entries = new EntryKeeper(this.requests, runtime);
+    this.entries = new EntryKeeper(this.requests, runtime, this.process.used);
     this.revocations = new Revocations({
       ...{ store, events: this.events, logger: this.logger, shown: this.shown },
       now: () => runtime.now(),

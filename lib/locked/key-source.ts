@@ -1,7 +1,7 @@
 import { eachOnce } from '../core/acquire/keys-of-call.js';
 import type { KeyOfCall, KeyWithMode } from '../core/settings/acquire-options.js';
 import { isArray } from '../core/errors/describe.js';
-import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
+import { LockConfigurationError, LockKeyError, withStackFromHere } from '../core/errors/lock.errors.js';
 import { asLabel } from '../core/settings/label.js';
 import type { LockCall } from '../core/settings/lock-call.js';
 import type { ShownKey } from '../core/shown-key.js';
@@ -67,12 +67,15 @@ export const keySource = (
     parameters: parameterNames(owner, property, original),
     requestPathOf: (index, path) => requestPath(owner, property, index, path),
   });
-  const render = (locks: LockService, args: unknown[], self: unknown): string[] =>
-    compiled.render(
-      args,
-      (name) => locks.contextValue(name),
-      (index, path) => requestPathOf(self, property, index, path),
-    );
+  const render = (locks: LockService, args: unknown[], self: unknown): string[] => {
+    const contextValue = (of: string): unknown => locks.contextValue(of);
+    try {
+      return compiled.render(args, contextValue, (at, path) => requestPathOf(self, property, at, path));
+    } catch (error) {
+      // The template is deep below the caller.
+      throw withStackFromHere(error);
+    }
+  };
   const { contextPlaceholders } = compiled;
   const keysOf = modes.some(Boolean)
     ? (locks: LockService, args: unknown[], self: unknown) => withModes(render(locks, args, self), modes)

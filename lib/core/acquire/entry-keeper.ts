@@ -32,6 +32,8 @@ export class EntryKeeper {
   constructor(
     private readonly requests: StoreRequests,
     private readonly runtime: Runtime,
+    /** Called while a caller waits for long, so that others can see its process. */
+    private readonly waits: () => void = () => undefined,
   ) {}
 
   /** Returns the terms of an entry. The watchdog renews every third of its lease: so long the first one lasts. */
@@ -82,6 +84,7 @@ export class EntryKeeper {
   }
 
   private async keepAll(): Promise<void> {
+    this.waits();
     const entries = [...this.entries.keys()];
     this.farthest = entries.reduce((farthest, entry) => Math.max(farthest, this.queuedBefore(entry)), 0);
     this.arm();

@@ -9,10 +9,8 @@ import {
 import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Blocking, HeldAs } from '../seam/reply.js';
-import { StoreFailure } from '../seam/store-failure.js';
+import { StoreFailure, textWithCause } from '../seam/store-failure.js';
 import type { ShownKey } from '../shown-key.js';
-
-import { textOf } from './describe.js';
 
 /**
  * Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. Its key is the
@@ -172,7 +170,7 @@ const unsent = ({ outcome }: StoreFailure): string =>
 /** Returns the first sentence of an error about the store. */
 const storeFailed = (doing: string, key: ShownKey | undefined, failure: unknown, afterMs: number): string =>
   `${isOverload(failure) ? unsent(failure) : 'The lock store failed'} while ${doing}` +
-  `${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${textOf(failure).replace(/\.+$/, '')}.`;
+  `${key === undefined ? '' : ` "${key}"`}, after ${ms(afterMs)}: ${textWithCause(failure)}.`;
 
 /** Returns what an error about the store has besides its text. */
 const detailsOf = (key: ShownKey | undefined, failure: unknown, doing: string) => ({

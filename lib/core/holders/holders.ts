@@ -27,6 +27,8 @@ export interface InspectedHolder extends Holder, HoldFacts {
 /** State of a key at this moment, as `locks.inspect()` shows it. */
 export interface InspectedKey extends KeyState {
   readonly holders: readonly InspectedHolder[];
+  /** Services of the owners in `waiting`, in its order. Missing without one of them, and with `holderInfo: false`. */
+  readonly waitingProcesses?: readonly (LockHolder | undefined)[];
 }
 
 export interface HoldersHost {
@@ -79,24 +81,32 @@ export class Holders {
     const ownOwners = new Set(byProcess.get(instanceId));
     const facts = new Map(factsOfOwners(ownOwners, this.host.holds(), this.host.runtime.now()));
     byProcess.delete(instanceId);
-    if (byProcess.size > 0) await this.learn(byProcess, facts);
+    const waiting = states.flatMap((state) => state.waiting.map(holderOf));
+    const ids = waiting.flatMap((one) => (one?.client === 'node' ? [one.instanceId] : []));
+    const others = new Set([...byProcess.keys(), ...ids]);
+    others.delete(instanceId);
+    if (others.size > 0) await this.learn([...others], byProcess, facts);
     return states.map((state) => ({
       ...state,
       holders: state.holders.map((holder) => {
         const process = this.seen(holderOf(holder.owner));
         return { ...holder, ...(process && { process }), ...facts.get(holder.owner) };
       }),
+      ...(state.waiting.length > 0 && {
+        waitingProcesses: state.waiting.map((owner) => this.seen(holderOf(owner))),
+      }),
     }));
   }
 
   private learn(
+    ids: readonly string[],
     byProcess: ReadonlyMap<string, readonly string[]>,
     facts: Map<string, HoldFacts>,
   ): Promise<void> {
     const asked = this.questions?.ask(byProcess).then((answers) => {
       for (const [owner, answer] of answers) facts.set(owner, answer);
     });
-    return this.atMost(DESCRIBE_MS, Promise.all([asked, this.readRecords([...byProcess.keys()])]));
+    return this.atMost(DESCRIBE_MS, Promise.all([asked, this.readRecords(ids)]));
   }
 
   private async look(finalKey: string): Promise<LockHolder | undefined> {

@@ -47,7 +47,7 @@ export class OwnProcess {
     this.holder = holderWith(host.instanceId, ownRecord(host.appName));
   }
 
-  /** The service has a hold. */
+  /** The service has a hold, or has waited for one for a second. */
   readonly used = (): void => {
     if (this.wasUsed || !this.notes) return;
     this.wasUsed = true;

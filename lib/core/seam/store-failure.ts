@@ -50,10 +50,10 @@ export class StoreFailure extends Error {
   readonly overloaded: boolean;
 }
 
-const withoutFullStop = (text: string): string => text.replace(/\.$/, '');
+const withoutFullStop = (text: string): string => text.replace(/\.+$/, '');
 
 /**
- * Returns what failed and why, as text for the log, without a full stop. A cause that the message contains already is
+ * Returns what failed and why, as text without a full stop. A cause that the message contains already is
  * not repeated.
  */
 export const textWithCause = (failure: unknown): string => {

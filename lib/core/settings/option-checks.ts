@@ -1,4 +1,4 @@
-import { LockConfigurationError } from '../errors/lock.errors.js';
+import { LockConfigurationError, withStackFromHere } from '../errors/lock.errors.js';
 import { formatValue, textOf } from '../errors/describe.js';
 
 /** Maximum duration: 366 days. Redis allows more, but a longer lease is a mistake. */
@@ -14,7 +14,8 @@ export const reading = <T>(name: string, read: () => T): T => {
   try {
     return read();
   } catch (error) {
-    if (error instanceof LockConfigurationError) throw error;
+    // The checks are deep: else the stack would end before the caller.
+    if (error instanceof LockConfigurationError) throw withStackFromHere(error);
     throw new LockConfigurationError(`${name} cannot be read: ${textOf(error)}.`, { cause: error });
   }
 };

@@ -6,7 +6,7 @@ import { LockConfigurationError, LockKeyError, LockStoreError } from '../../../l
 const SECRET = 's3cr3t@pass';
 const URL = `redis://ops:${encodeURIComponent(SECRET)}@10.0.0.1:6379`;
 
-const parse = (...args: readonly string[]) => parseInvocation(args);
+const parse = (...args: readonly string[]) => parseInvocation(args, {});
 
 describe('the arguments of the command', () => {
   it.each([
@@ -30,7 +30,20 @@ describe('the arguments of the command', () => {
     expect(parse('who', 'a', '--redis', 'a', '--json', '--key-prefix', '')).toMatchObject({
       ...{ json: true, keyPrefix: '' },
     });
-    expect([parse('--help'), parse('who', '-h')]).toEqual(['help', 'help']);
+    expect([parse('--help'), parse('who', '-h'), parse('--version')]).toEqual(['help', 'help', 'version']);
+  });
+
+  it.each([
+    [[], ['of-env'], false],
+    [['--cluster'], ['of-env'], true],
+    [['--redis', 'a'], ['a'], false],
+  ])('%j: without a store they name the server in REDIS_URL', (args, urls, cluster) => {
+    const address = { store: 'redis', urls, cluster };
+    expect(parseInvocation(['list', ...args], { REDIS_URL: 'of-env' })).toMatchObject({ address });
+    expect(parseInvocation(['list', '--mysql', 'm'], { REDIS_URL: 'of-env' })).toMatchObject({
+      address: { store: 'mysql', url: 'm' },
+    });
+    expect(() => parseInvocation(['list'], { REDIS_URL: '' })).toThrow('No store');
   });
 
   it.each([
@@ -40,7 +53,7 @@ describe('the arguments of the command', () => {
     [['who', '--redis', URL], 'who needs one key.'],
     [['who', 'a', URL], 'who needs one key.'],
     [['list', 'a', 'b', '--redis', URL], 'list has at most one argument'],
-    [['who', 'a'], 'No store: give --redis URL'],
+    [['who', 'a'], 'No store: set REDIS_URL, or give --redis URL'],
     [['who', 'a', '--redis', URL, '--mysql', URL], 'Give only one of --redis and --mysql.'],
     [['who', 'a', '--redis', URL, '--base-path', '/x'], '--base-path goes with --zookeeper.'],
     [['who', 'a', '--mysql', URL, '--cluster'], '--cluster goes with --redis.'],

@@ -2,7 +2,8 @@ import { createTestingLocks } from 'nest-redis-lock/testing';
 import { describe, expect, it } from 'vitest';
 import type { Invocation } from '../../../lib/cli/arguments.js';
 import { runCommand, type Locks } from '../../../lib/cli/commands.js';
-import type { KeyState, ListedLock, LockService } from '../../../lib/index.js';
+import type { InspectedKey } from '../../../lib/core/holders/holders.js';
+import type { ListedLock, LockService } from '../../../lib/index.js';
 
 const OWNER = /[\da-f-]{36}:\d+/g;
 
@@ -14,6 +15,7 @@ const run = async (locks: Locks, given: Partial<Invocation>, answer?: Answer) =>
   const address = { store: 'redis', urls: [], cluster: false } as const;
   const base = { command: 'who', key: 'order:42', keyPrefix: undefined, json: false, yes: false } as const;
   const exitCode = await runCommand({ ...base, address, ...given }, locks, {
+    columns: undefined,
     out: (text) => (shown.out += text),
     note: (text) => (shown.note += text),
     ask:
@@ -39,7 +41,7 @@ const overMemory = (locks = createTestingLocks()): Locks => ({
   forceUnlock: (key) => locks.forceUnlock(key),
 });
 
-const stateOf = (state: KeyState): Locks => ({
+const stateOf = (state: InspectedKey): Locks => ({
   ...overMemory(),
   inspect: async () => state,
 });
@@ -101,14 +103,16 @@ it('JSON has no character that steers a terminal', async () => {
 });
 
 describe('queue', () => {
-  it('shows holders and queued owners in order', async () => {
-    const locks = stateOf({ kind: 'fair', holders: [hold], waiting: ['y:2', 'z:3'] });
+  it('shows holders and queued owners in order, with their processes', async () => {
+    const process = { instanceId: 'y', client: 'node', host: 'web-1', pid: 4711, appName: 'shop' } as const;
+    const state = { kind: 'fair', holders: [hold], waiting: ['y:2', 'z:3'] } as const;
+    const locks = stateOf({ ...state, waitingProcesses: [process, undefined] });
     expect(await run(locks, { command: 'queue' })).toMatchObject({
       exitCode: 0,
       out: [
-        'KEY       KIND  STATE  OWNER  REMAINING',
+        'KEY       KIND  STATE  OWNER  REMAINING  HOST   PID   APP',
         'order:42  fair  holds  x:1    900 ms',
-        'order:42        1.     y:2',
+        'order:42        1.     y:2               web-1  4711  shop',
         'order:42        2.     z:3',
         '',
       ].join('\n'),

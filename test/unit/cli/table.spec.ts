@@ -34,6 +34,23 @@ describe('the table', () => {
     );
   });
 
+  it('in a terminal that is too narrow has a block of lines for each row', () => {
+    const rows = holderRows('order:42', {
+      kind: 'exclusive',
+      holders: [holder(), holder({ owner: 'b2:1', label: 'x' })],
+    });
+    const wide = tableOf(rows);
+    const columns = wide.indexOf('\n');
+    expect(tableOf(rows, columns)).toBe(wide);
+    expect(tableOf(rows, columns - 1)).toBe(
+      [
+        ...['KEY        order:42', 'KIND       exclusive', 'OWNER      a1:1', 'REMAINING  28.4 s', ''],
+        ...['KEY        order:42', 'KIND       exclusive', 'OWNER      b2:1', 'REMAINING  28.4 s'],
+        ...['LABEL      x', ''],
+      ].join('\n'),
+    );
+  });
+
   it('lets no key and no owner steer the terminal', () => {
     expect(printable('a\u001b[2Jb\nc\u202ed')).toBe('a\\u{1b}[2Jb\\u{a}c\\u{202e}d');
     expect(tableOfHolders(holder({ owner: '\u001b]0;title\u0007' }))).not.toMatch(/[^\P{Cc}\n]/u);

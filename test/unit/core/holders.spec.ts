@@ -242,6 +242,23 @@ describe('inspect and list', () => {
     expect(locks[0]!.holders[0]).toHaveProperty('heldMs');
   });
 
+  it('show the process of each waiter, also of one that has held nothing', async () => {
+    const [holder, waiter, other] = [new Service(), new Service({ appName: 'worker' }), new Service()];
+    const lease = await holder.hold();
+    const waiting = waiter.manager.acquire(['k'], { ...waiter.call, waitMs: 60_000 });
+    await runtime.pass(PERIOD_MS);
+    await settled();
+    const shown = await inTime(other.manager.inspect('k'));
+    expect(shown?.waiting).toHaveLength(1);
+    expect(shown?.waitingProcesses).toEqual([asSeen(waiter, 'worker')]);
+    const { locks } = await inTime(other.manager.list({}));
+    expect(locks[0]?.waitingProcesses).toEqual(shown?.waitingProcesses);
+    await lease.release();
+    await (await waiting).release();
+    await runtime.pass(4 * PERIOD_MS);
+    expect(await other.store.processes.read([waiter.manager.instanceId])).toEqual([undefined]);
+  });
+
   it('know the holds of their own service without a question', async () => {
     const service = new Service({ appName: 'shop' });
     await service.hold();

@@ -92,7 +92,7 @@ describe('the seam', () => {
       await store.next('acquire').fail(new StoreFailure('it broke', outcome, { cause }));
       expect(caller.error).toBeInstanceOf(LockStoreError);
       expect(caller.error).toMatchObject({ outcome, cause, key: 'k', code: 'LOCK_STORE_FAILED' });
-      expect((caller.error as Error).message).toContain('it broke');
+      expect((caller.error as Error).message).toContain(': it broke (what was underneath). ');
       expect(store.count('release'), 'only the unknown is undone').toBe(outcome === 'unknown' ? 1 : 0);
     }
   });

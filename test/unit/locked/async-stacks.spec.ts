@@ -1,8 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Limited, Locked, withLocks, type Lease, type LockService } from 'nest-redis-lock';
-import { bindLocks, createTestingLocks } from 'nest-redis-lock/testing';
+import { Limited, Locked, LockService, withLocks, type Lease } from 'nest-redis-lock';
+import { bindLocks, createTestingLocks, MemoryStore } from 'nest-redis-lock/testing';
+import { LockManager } from '../../../lib/core/lock-manager.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { deferred } from '../../support/async.js';
+import { Log } from '../../support/core/core-under-test.js';
 
 const declined = async (): Promise<never> => {
   await setImmediate();
@@ -16,12 +20,43 @@ const rowsUntilDeclined = {
   },
 };
 
+/** Members whose requests fail once `fails` is set, each some ticks later. */
+class FailingStore extends MemoryStore {
+  fails = false;
+
+  constructor() {
+    super();
+    this.failing(this, ['inspect', 'forceUnlock', 'list', 'ping']);
+    for (const kind of Object.values(this.kinds)) this.failing(kind, ['acquire', 'release', 'extendMany']);
+    this.failing(this.semaphores, ['take', 'add']);
+    this.failing(this.latches, ['countDown', 'count']);
+  }
+
+  private failing<T extends object>(target: T, names: readonly (string & keyof T)[]): void {
+    for (const name of names) {
+      const method = (target[name] as (...args: unknown[]) => unknown).bind(target);
+      const request = async (...args: unknown[]): Promise<unknown> => {
+        await setImmediate();
+        if (this.fails) throw new StoreFailure('no route', 'not-executed');
+        return method(...args);
+      };
+      Object.assign(target, { [name]: request });
+    }
+  }
+}
+
 class Shop {
   signal: AbortSignal | undefined;
 
   @Locked('k', { waitMs: 20 })
   async locked(): Promise<void> {
     await declined();
+  }
+
+  @Locked('key:<<key>>')
+  async withKey(key: string): Promise<void> {
+    await declined();
+    void key;
   }
 
   @Limited('permits', { waitMs: 20, permits: 1 })
@@ -126,6 +161,100 @@ describe('the stack of an error names the caller', () => {
     await takeAll();
     const stack = await stackAt(call);
     expect(stack).toContain('LOCK_TAKEN');
+    expect(stack).toContain('placeOrder');
+  });
+
+  it.each(
+    [{ watchdogMs: 2 }, { leaseMs: 0 }, { holdAtLeastMs: 'x' }, { waitMs: -1 }, { labels: 'x' }].flatMap(
+      (mistake): [string, () => Promise<unknown>][] => {
+        const wrong = mistake as object;
+        const [of] = Object.keys(mistake);
+        return [
+          [`${of} of withLock`, () => locks.withLock('k', wrong, declined)],
+          [`${of} of tryWithLock`, () => locks.tryWithLock('k', wrong, declined)],
+          [`${of} of acquire`, () => locks.acquire('k', wrong)],
+          [`${of} of tryAcquire`, () => locks.tryAcquire('k', wrong)],
+          [`${of} of permits`, async () => locks.permits('k', wrong)],
+          [`${of} of withPermit`, () => locks.permits('k', { permits: 1 }).withPermit(wrong, declined)],
+          [`${of} of a permit`, () => locks.permits('k', { permits: 1 }).acquire(wrong)],
+          [`${of} of withLocks`, () => withLocks([{ service: locks, key: 'k' }], wrong, declined)],
+          [`${of} of semaphore.acquire`, () => locks.semaphore('none').acquire(1, wrong)],
+          [`${of} of latch.wait`, () => locks.countDownLatch('none').wait(wrong)],
+          [`${of} of list`, async () => locks.list(wrong)],
+          [`${of} of @Locked`, async () => Locked('k', wrong)(Shop.prototype, 'locked', { value: declined })],
+        ];
+      },
+    ),
+  )('when an option is wrong: %s', async (_name, call) => {
+    const stack = await stackAt(call);
+    expect(stack).toContain('LOCK_CONFIGURATION');
+    expect(stack).toContain('placeOrder');
+  });
+
+  it.each([
+    ['withLock', () => locks.withLock('', declined)],
+    ['acquire of several keys', () => locks.acquire(['k', ''])],
+    ['permits', async () => locks.permits('')],
+    ['withLocks', () => withLocks([{ service: locks, key: '' }], declined)],
+    ['inspect', () => locks.inspect('')],
+    ['semaphore', async () => locks.semaphore('')],
+    ['@Locked', () => shop.withKey('')],
+  ] satisfies Call[])('when a key is wrong: %s', async (_name, call) => {
+    const stack = await stackAt(call);
+    expect(stack).toContain('LOCK_KEY_INVALID');
+    expect(stack).toContain('placeOrder');
+  });
+
+  it.each([
+    ['lease.extend', (lease) => lease.extend(0)],
+    ['lease.extend of a lost lease', (lease) => locks.forceUnlock('k').then(() => lease.extend(1_000))],
+    ['lease.run of a lost lease', (lease) => locks.forceUnlock('k').then(() => lease.run(declined))],
+    ['lease.downgrade', (lease) => lease.downgrade()],
+  ] satisfies [string, (lease: Lease) => Promise<unknown>][])('of %s', async (_name, call) => {
+    const lease = await locks.acquire('k');
+    const stack = await stackAt(() => call(lease));
+    expect(stack).toContain('placeOrder');
+  });
+
+  it.each([
+    ['withLock', (of) => of.withLock('k', declined)],
+    ['acquire', (of) => of.acquire('k')],
+    ['acquire of several keys', (of) => of.acquire(['j', 'k'])],
+    ['tryAcquire', (of) => of.tryAcquire('k')],
+    ['withPermit', (of) => of.permits('permits', { permits: 1 }).withPermit(declined)],
+    ['withLocks', (of) => withLocks([{ service: of, key: 'k' }], declined)],
+    ['inspect', (of) => of.inspect('k')],
+    ['isLocked', (of) => of.isLocked('k')],
+    ['forceUnlock', (of) => of.forceUnlock('k')],
+    ['list', (of) => of.list()],
+    ['ping', (of) => of.ping()],
+    ['release', (_of, lease) => lease.release()],
+    ['extend', (_of, lease) => lease.extend(1_000)],
+    ['verify', (_of, lease) => lease.verify()],
+    ['semaphore.acquire', (of) => of.semaphore('none').acquire(1, { waitMs: 20 })],
+    ['semaphore.release', (of) => of.semaphore('none').release()],
+    ['latch.wait', (of) => of.countDownLatch('none').wait({ waitMs: 20 })],
+    ['latch.countDown', (of) => of.countDownLatch('none').countDown()],
+  ] satisfies [string, (of: LockService, lease: Lease) => Promise<unknown>][])(
+    'of %s, when the store fails',
+    async (_name, call) => {
+      const store = new FailingStore();
+      const service = new LockService(new LockManager(store, resolveSettings({}), new Log()));
+      const lease = await service.acquire('held');
+      store.fails = true;
+      const stack = await stackAt(() => call(service, lease));
+      expect(stack).toContain('LOCK_STORE_FAILED');
+      expect(stack).toContain('placeOrder');
+    },
+  );
+
+  it("of withLock with onLost: 'throw'", async () => {
+    const stack = await stackAt(() =>
+      locks.withLock('k', { onLost: 'throw' }, async () => {
+        await locks.forceUnlock('k');
+      }),
+    );
+    expect(stack).toContain('LOCK_LOST');
     expect(stack).toContain('placeOrder');
   });
 
