@@ -33,7 +33,7 @@ export interface StandaloneLockService extends LockService {
 /** What to do instead, for each option of the module that means nothing without Nest. */
 const ONLY_IN_NEST: Readonly<Record<string, string>> = {
   interceptor: 'It replies for the handlers of a Nest app. Leave it out, and read error.code of a LockError.',
-  context: "It is for the keys of @Locked. Leave it out, and use lockKey('order:<<tenant>>', { tenant }).",
+  context: "It is for the keys of @Locked. Leave it out, and use lockKey('report:<<tenant>>', { tenant }).",
   name: 'It tells the modules of one app apart. Leave it out, and keep each service in its own variable.',
 };
 

@@ -67,7 +67,7 @@ class LockService {
    * the same key, and with `onLost: 'throw'` after the section
    *
    * @example
-   * await locks.withLock(lockKey('order:<<id>>', { id }), async (lease) => pay(id, lease.fencingToken));
+   * await locks.withLock(lockKey('order:<<userId>>', { userId }), (lease) => pay(userId, lease.fencingToken));
    */
   withLock<T>(key: LockKeys, section: LockSection<T>): Promise<T>;
   withLock<T>(key: LockKeys, options: ForSection | undefined, section: LockSection<T>): Promise<T>;

@@ -8,8 +8,8 @@ import { Holders } from './holders/holders.js';
 import { HoldTimes } from './hold-times.js';
 import { OwnProcess } from './holders/own-process.js';
 import type { OwnHold } from './holders/questions.js';
-import { abortedError, shutdownError, storeKeyError } from './errors/error-messages.js';
-import { LockKeyError } from './errors/lock.errors.js';
+import { abortedError, heldHereText, shutdownError, storeKeyError } from './errors/error-messages.js';
+import { LockKeyError, type LockNotAcquiredError } from './errors/lock.errors.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import { Revocations } from './lease/revocations.js';
@@ -239,6 +239,15 @@ export class CoreContext {
     const requestedAt = this.runtime.now();
     for (const queue of queues) queue.forcedAt = requestedAt;
     return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!));
+  }
+
+  /** Adds to the error of a taken key that a caller of this service holds it. */
+  explainHolder(error: LockNotAcquiredError, finalKey: string): void {
+    if (error.code !== 'LOCK_TAKEN' || error.heldAround) return;
+    const held = Object.values(this.queues)
+      .find((ofKind) => ofKind.heldOf(finalKey))
+      ?.heldOf(finalKey);
+    if (held) error.message += heldHereText(held.label);
   }
 
   get queueCount(): number {

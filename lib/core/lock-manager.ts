@@ -173,11 +173,12 @@ export class LockManager implements LeaseHost {
     forCaller: boolean,
     one = keys[0]!,
   ): Promise<never> {
+    const key = typeof one === 'object' ? one.key : one;
+    if (forCaller && isTaken(error)) this.core.explainHolder(error, this.settings.keyPrefix + key);
     // Before anything is awaited: V8 knows the caller only here.
     withStackFromHere(withLabel(this.core.waitCap.explain(error, waitMs), label));
     if (isTaken(error)) {
       const waitedMs = Math.round(this.runtime.now() - startedAt);
-      const key = typeof one === 'string' ? one : one.key;
       const { waitersAhead, heldAs } = error;
       const holder = forCaller ? await this.core.holders.of(this.settings.keyPrefix + key) : undefined;
       if (forCaller) withAdvice(error, holder, this.core.holdTimes.retryAfterMs(error, permits));

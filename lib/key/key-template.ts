@@ -74,7 +74,7 @@ export function compileKey(template: string | readonly string[], site: KeySite):
  * @throws LockKeyError when the template is malformed, `values` lacks a name, or a value cannot be part of a key
  *
  * @example
- * await locks.withLock(lockKey('order:<<id>>', { id }), () => pay(id));
+ * await locks.withLock(lockKey('order:<<userId>>', { userId }), () => pay(userId));
  */
 export function lockKey(template: string, values: object): string {
   if (typeof values !== 'object' || values === null) {

@@ -1,5 +1,6 @@
 import { CompactingMap } from '../compacting.js';
 import { queueFullError } from '../errors/error-messages.js';
+import type { Hold } from '../lease/hold.js';
 import { LocalQueue } from './local-queue.js';
 import type { QueueHost } from './queue-host.js';
 
@@ -42,6 +43,12 @@ export class LocalQueues {
   of(finalKey: string): LocalQueue[] {
     const shared = this.sharedQueues.get(finalKey);
     return shared ? [shared] : [...(this.ownQueues.get(finalKey) ?? [])];
+  }
+
+  /** Returns the hold that a caller has of a key, of a kind with one owner at a time. Callers of `fair` have it in order. */
+  heldOf(finalKey: string): Hold | undefined {
+    const [first] = this.ownQueues.get(finalKey) ?? [];
+    return (this.sharedQueues.get(finalKey) ?? first)?.held;
   }
 
   all(): LocalQueue[] {

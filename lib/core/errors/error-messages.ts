@@ -95,6 +95,11 @@ export const heldAroundText = (label: string, kind: LockKind): string =>
     : 'take the permit once, in the outer call. ') +
   'If it is a task of a queue, it waits in its turn: do not await that queue while you hold this key.';
 
+/** @param label label of the lease of this process that holds the key */
+export const heldHereText = (label: string): string =>
+  ` The holder is a lease of "${label}" in this process. If it is the caller's own lease, release it first, or nest the ` +
+  'call with lease.call or inside: lease.';
+
 /** @param around kind of lock that the outer lease holds on the key */
 export const selfDeadlockError = (key: ShownKey, kind: LockKind, around: LockKind): LockNotAcquiredError =>
   new LockNotAcquiredError(

@@ -64,9 +64,9 @@ class Service {
     return lease;
   }
 
-  async refused(key = 'k'): Promise<LockNotAcquiredError> {
-    const acquiring = this.manager.acquire([key], this.call).catch((error: unknown) => error);
-    await runtime.pass(50);
+  async refused(key = 'k', call = this.call): Promise<LockNotAcquiredError> {
+    const acquiring = this.manager.acquire([key], call).catch((error: unknown) => error);
+    await runtime.pass(50 + call.waitMs);
     const error = await acquiring;
     expect(error).toBeInstanceOf(LockNotAcquiredError);
     return error as LockNotAcquiredError;
@@ -131,6 +131,22 @@ describe('the holder of a key', () => {
     await service.manager.acquire(['k'], service.call);
     expect((await service.refused()).holder).toEqual(asSeen(service, 'shop'));
     expect(service.counts).toMatchObject({ read: 0 });
+  });
+
+  it.each([
+    ['exclusive', {}],
+    ['fair', {}],
+    ['exclusive', { waitMs: 10 }],
+  ] as const)('of this service is named in the message, with its label: %s, %j', async (kind, options) => {
+    const [service, other] = [new Service(), new Service()];
+    const call = { ...service.call, kind, ...options };
+    const lease = await service.manager.acquire(['k'], { ...call, label: 'report' });
+    const message = 'The holder is a lease of "report" in this process. ';
+    expect((await service.refused('k', call)).message).toContain(message);
+    expect((await other.refused('k', call)).message).not.toContain('this process');
+    await lease.release();
+    await other.manager.acquire(['k'], call);
+    expect((await service.refused('k', call)).message).not.toContain('this process');
   });
 
   it('has the name in package.json when the app gives none', async () => {
