@@ -1,4 +1,4 @@
-import { LockLostError, type LockStoreError } from 'nest-redis-lock';
+import { LockConfigurationError, LockLostError, type LockStoreError } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { openLocks, type LocksOptions, type OpenLocks } from '../support/redis/open-locks.js';
@@ -171,6 +171,19 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
       await (await open().locks.acquire(newKey())).release();
     } finally {
       await redis.sentinels[0]!.kill('SIGCONT');
+    }
+  });
+
+  it('as a single address keeps an app from starting, also in a quorum, and the error says what to give', async () => {
+    const [{ url, port }] = redis.sentinels as [RedisServer];
+    const others = redis.servers.map((server) => server.url);
+    for (const source of [url, [url, ...others]]) {
+      const one = openLocks(source);
+      opened.push(one);
+      const starting = one.store.diagnose();
+      await expect(starting).rejects.toBeInstanceOf(LockConfigurationError);
+      await expect(starting).rejects.toThrow(/is a Sentinel.* redis: \{ sentinels: /);
+      if (source !== url) await expect(starting).rejects.toThrow(`127.0.0.1:${port}: `);
     }
   });
 

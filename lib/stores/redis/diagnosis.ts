@@ -42,6 +42,10 @@ export const partWarning = (
   return `Redis is a replica of ${host}:${port}: no lock can be taken there. Give the address of its master, or those of its sentinels.`;
 };
 
+export const IS_SENTINEL =
+  'The server that redis names is a Sentinel, which keeps no locks. ' +
+  "Give redis: { sentinels: [{ host, port }], name: 'mymaster' }, or the address of the master.";
+
 /** Script that changes nothing. */
 const NOTHING = new Script('return 1');
 

@@ -17,7 +17,7 @@ import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { StartingClients } from './connection/starting-clients.js';
 import { whenReady, type RedisTopology } from './connection/redis-topology.js';
-import { evictionWarning, partWarning, scriptsWarning, warningsOfAll } from './diagnosis.js';
+import { evictionWarning, IS_SENTINEL, partWarning, scriptsWarning, warningsOfAll } from './diagnosis.js';
 import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
 import { AnyKind, BATCH_PARTS, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
 import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclusive.js';
@@ -216,7 +216,7 @@ export class RedisStore implements LockStore {
    *
    * Closes the connections that it opens: an app that then fails to start would not close them.
    *
-   * @throws {LockConfigurationError} when the Redis user lacks rights for wait queues, unless `noQueue`
+   * @throws {LockConfigurationError} for a Sentinel; and when the Redis user lacks rights for wait queues, unless `noQueue`
    */
   async diagnose({ noQueue = false }: AtNode = {}): Promise<readonly string[]> {
     // The store's own connections do not keep the process alive while its app starts.
@@ -247,7 +247,9 @@ export class RedisStore implements LockStore {
         throw failure;
       });
     const { minReplicas, topology } = this;
-    const [memory, replication, cluster] = await Promise.all(['memory', 'replication', 'cluster'].map(info));
+    const sections = ['server', 'memory', 'replication', 'cluster'];
+    const [about, memory, replication, cluster] = await Promise.all(sections.map(info));
+    if (/^redis_mode:sentinel/m.test(about!)) throw new LockConfigurationError(IS_SENTINEL);
     return [
       await scriptsWarning(connection),
       partWarning(replication!, cluster!, { isInCluster: topology.hasSlots }),

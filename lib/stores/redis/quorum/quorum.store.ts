@@ -191,6 +191,9 @@ export class QuorumStore implements LockStore {
     return replies.flatMap((one, i) => {
       const { name } = this.nodes[i]!;
       if (one.status === 'fulfilled') return one.value.map((warning) => `${name}: ${warning}`);
+      const cause: unknown = one.reason;
+      if (cause instanceof LockConfigurationError)
+        throw new LockConfigurationError(`${name}: ${cause.message}`, { cause });
       return [`${name} cannot be reached: locks need ${this.majority} of ${this.nodes.length} nodes.`];
     });
   }
