@@ -89,7 +89,7 @@ function readValue(slot: Slot, sources: Sources, failure: Failure): unknown {
     const holderName = () => `${[root, ...path.slice(0, depth)].join('.')} in ${text}`;
     if (typeof holder !== 'object' || holder === null) {
       throw failure(
-        `${holderName()} is ${describe(holder)}, so it has no ${name} to read${contextHint(root, holder)}`,
+        `${holderName()} is ${describe(holder)}, so it has no ${name} to read${contextHint(root, holder)}${defaultHint(text, holder)}`,
         slot,
         { depth },
       );
@@ -128,7 +128,8 @@ function valueText(slot: Slot, value: unknown, failure: Failure): string {
     );
   }
   if (Number.isFinite(value) || typeof value === 'bigint' || typeof value === 'boolean') return String(value);
-  throw failure(`${text} is ${describe(value)}. ${remedy(slot.placeholder, value)}`, slot, mistake);
+  const advice = remedy(slot.placeholder, value) + defaultHint(text, value);
+  throw failure(`${text} is ${describe(value)}. ${advice}`, slot, mistake);
 }
 
 function remedy({ root, path }: Placeholder, value: unknown): string {
@@ -155,6 +156,9 @@ function exampleProperty(value: object): { kind: string; name: string } | undefi
     return undefined; // a Proxy that throws: a path would fail as well
   }
 }
+
+const defaultHint = (text: string, value: unknown): string =>
+  isAbsent(value) || value === '' ? `; ${text.replace('>>', '|none>>')} has a default` : '';
 
 const contextHint = (root: string, value: unknown): string =>
   root.startsWith('$') && value === undefined ? `; $names come from the module's context option` : '';

@@ -16,11 +16,12 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const load = (template: string): void => {
   class Orders {
     async place(
+      userId: string,
       id: string,
       dto: { owner: { id: string } },
       @Headers() headers: { 'x-id': string },
     ): Promise<string> {
-      return id + dto.owner.id + headers['x-id'];
+      return userId + id + dto.owner.id + headers['x-id'];
     }
   }
   const descriptor = Object.getOwnPropertyDescriptor(Orders.prototype, 'place')!;
@@ -43,7 +44,7 @@ describe('the rules for coding agents', () => {
 
   it('show templates that are accepted as right', () => {
     const right = rules.flatMap(([text = '']) => templatesIn(text));
-    expect(right).toContain('order:<<id>>');
+    expect(right).toContain('order:<<userId>>');
     for (const template of right) expect(() => load(template), template).not.toThrow();
   });
 
@@ -52,7 +53,7 @@ describe('the rules for coding agents', () => {
       .map(([, text = '']) => text)
       .filter((text) => text.includes('Refused when the class is loaded'))
       .flatMap(templatesIn);
-    expect(wrong).toEqual(expect.arrayContaining(['order:<id>', 'order:$id']));
+    expect(wrong).toEqual(expect.arrayContaining(['order:<userId>', 'order:$userId']));
     for (const template of wrong) expect(() => load(template), template).toThrow(/<</);
   });
 });

@@ -65,8 +65,10 @@ describe('npx nest-redis-lock', () => {
 
   it('shows the holder and the queue of a key with who and queue, and that a key is free', async () => {
     const lease = await apps.locks.acquire('order:42', { mode: 'fair' });
-    const waiting = apps.locks.acquire('order:42', { mode: 'fair' });
-    await expect.poll(async () => (await apps.locks.inspect('order:42'))?.waiting.length).toBe(1);
+    const waiting = apps.locks.acquire('order:42', { mode: 'fair', waitMs: 60_000 });
+    await using other = openLocks(redis.url);
+    const seen = async () => (await other.locks.inspect('order:42'))?.waitingProcesses;
+    await expect.poll(seen, { timeout: 10_000 }).toMatchObject([{ pid: process.pid }]);
     expect(await onRedis('who', 'order:42')).toEqual({
       exitCode: 0,
       note: '',
@@ -78,7 +80,9 @@ describe('npx nest-redis-lock', () => {
     });
     const queue = await onRedis('queue', 'order:42');
     expect(queue.out).toMatch(
-      new RegExp(`\\norder:42 +fair +holds +${lease.owner} .*\\norder:42 +1\\. +\\S+\\n$`),
+      new RegExp(
+        `\\norder:42 +fair +holds +${lease.owner} .*\\norder:42 +1\\. +\\S+ +\\S+ +${process.pid} .*\\n$`,
+      ),
     );
     expect(await onRedis('who', 'order:43')).toEqual({ exitCode: 1, note: '', out: 'order:43 is free.\n' });
     await lease.release();

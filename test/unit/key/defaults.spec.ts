@@ -33,6 +33,15 @@ describe('the default of a placeholder', () => {
     },
   );
 
+  it.each([
+    ['<<0.id>>', null, '<<0.id|none>>'],
+    ['<<0.id>>', { id: '' }, '<<0.id|none>>'],
+    ['<<0>>', undefined, '<<0|none>>'],
+  ])('is shown in the error of %s without one, for %j', (template, value, withDefault) => {
+    expect(() => compile(template, 'v').render([value])).toThrow(`${withDefault} has a default.`);
+    expect(() => compile(template, 'v').render([Number.NaN])).not.toThrow('has a default');
+  });
+
   it('stands for a name that the context does not have', () => {
     expect(compile('<<$tenant|none>>').render([], () => undefined)).toEqual(['none']);
   });
