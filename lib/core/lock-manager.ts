@@ -78,13 +78,8 @@ export class LockManager implements LeaseHost {
     return this.store.place ?? '';
   }
 
-  now(): number {
-    return this.runtime.now();
-  }
-
-  newId(): string {
-    return this.runtime.newId();
-  }
+  readonly now = (): number => this.runtime.now();
+  readonly newId = (): string => this.runtime.newId();
 
   /** Throws `LockConfigurationError` when the store cannot do what the options of a call say. */
   readonly checkCall = (call: LockCall): void => this.core.requests.checkCall(call);

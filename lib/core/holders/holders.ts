@@ -85,7 +85,12 @@ export class Holders {
     const ids = waiting.flatMap((one) => (one?.client === 'node' ? [one.instanceId] : []));
     const others = new Set([...byProcess.keys(), ...ids]);
     others.delete(instanceId);
-    if (others.size > 0) await this.learn([...others], byProcess, facts);
+    if (others.size > 0) {
+      const asked = this.questions
+        ?.ask(byProcess)
+        .then((told) => told.forEach((one, of) => facts.set(of, one)));
+      await this.atMost(DESCRIBE_MS, Promise.all([asked, this.readRecords([...others])]));
+    }
     return states.map((state) => ({
       ...state,
       holders: state.holders.map((holder) => {
@@ -96,17 +101,6 @@ export class Holders {
         waitingProcesses: state.waiting.map((owner) => this.seen(holderOf(owner))),
       }),
     }));
-  }
-
-  private learn(
-    ids: readonly string[],
-    byProcess: ReadonlyMap<string, readonly string[]>,
-    facts: Map<string, HoldFacts>,
-  ): Promise<void> {
-    const asked = this.questions?.ask(byProcess).then((answers) => {
-      for (const [owner, answer] of answers) facts.set(owner, answer);
-    });
-    return this.atMost(DESCRIBE_MS, Promise.all([asked, this.readRecords(ids)]));
   }
 
   private async look(finalKey: string): Promise<LockHolder | undefined> {
