@@ -8,6 +8,7 @@ import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
 import type { Attempt, LockManager, LockSection } from './core/lock-manager.js';
 import type { Section } from './core/nesting/section.js';
+import { printsOnly } from './core/printing.js';
 import type { ShownKey } from './core/shown-key.js';
 import type {
   AcquireOptions,
@@ -35,6 +36,10 @@ type ForSection = SectionOptions & Without<'onBusy' | 'service' | 'permits'>;
 
 @Injectable()
 class LockService {
+  static {
+    printsOnly(this, ({ manager: { place } }) => ({ place }));
+  }
+
   /** @internal What orders equal keys of several services: what they lock in, the same in all processes. */
   readonly order: string;
   private readonly defaults: MethodDefaults;

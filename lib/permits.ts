@@ -1,6 +1,7 @@
 import { callAndSection, callOf } from './call-arguments.js';
 import type { Lease } from './core/lease/lease.js';
 import type { LockManager, LockSection } from './core/lock-manager.js';
+import { printsOnly } from './core/printing.js';
 import type { PermitState } from './core/seam/reply.js';
 import type { PermitOptions, PermitSectionOptions, Without } from './core/settings/acquire-options.js';
 import type { LockCall } from './core/settings/lock-call.js';
@@ -21,6 +22,10 @@ type ForSection = PermitSectionOptions & Without<'permits' | 'onBusy' | 'service
  * await renderers.withPermit(() => render(page));
  */
 export class Permits {
+  static {
+    printsOnly(this, ({ manager, key }) => ({ key: manager.shown(key) }));
+  }
+
   /** @internal Made by `LockService.permits`. */
   constructor(
     private readonly manager: LockManager,

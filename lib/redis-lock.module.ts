@@ -17,6 +17,7 @@ import {
 } from '@nestjs/core';
 import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
+import { printsOnly } from './core/printing.js';
 import { invalidOption } from './core/settings/option-checks.js';
 import { LockHealthIndicator } from './lock-health-indicator.js';
 import { LockService } from './lock.service.js';
@@ -135,6 +136,10 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
   ],
 })
 export class RedisLockModule extends ConfigurableModuleClass implements OnModuleInit, OnApplicationBootstrap {
+  static {
+    printsOnly(this, ({ name, locks }) => ({ name, locks }));
+  }
+
   /** @internal */
   static readonly [MODULE] = true;
 

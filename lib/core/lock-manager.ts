@@ -26,6 +26,7 @@ import { ObjectContext } from './objects/object-context.js';
 import { Semaphore } from './objects/semaphore.js';
 import type { RevocationListener } from './lease/revocations.js';
 import { Releasing, type Ending } from './lease/releasing.js';
+import { printsOnly } from './printing.js';
 import { systemRuntime, type Runtime } from './runtime.js';
 import type { ShowKey } from './shown-key.js';
 import { ServiceGroup } from './service-group.js';
@@ -265,7 +266,8 @@ export class LockManager implements LeaseHost {
   }
 
   release(lease: Lease): Promise<Ending> {
-    return (lease.ending ??= this.core.awaited(this.releaseParts(lease)));
+    const released = () => this.releasing.releaseAll(lease.parts).finally(() => this.ended(lease));
+    return (lease.ending ??= this.core.awaited(released()));
   }
 
   async isLocked(key: string): Promise<boolean> {
@@ -362,12 +364,10 @@ export class LockManager implements LeaseHost {
     return (lease.ending = this.core.awaited(this.releasing.endAll(lease.parts))).then(ended);
   }
 
-  private releaseParts(lease: Lease): Promise<Ending> {
-    return this.releasing.releaseAll(lease.parts).finally(() => this.ended(lease));
-  }
-
   private ended(lease: Lease): void {
     // A listener of the loss may end the lease, too, while it is being ended.
     if (lease.detach()) this.inFlight.end();
   }
 }
+
+printsOnly(LockManager, ({ place }) => ({ place }));

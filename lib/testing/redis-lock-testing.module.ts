@@ -13,6 +13,7 @@ import {
   ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
+import { printsOnly } from '../core/printing.js';
 import { LockHealthIndicator } from '../lock-health-indicator.js';
 import { LockService } from '../lock.service.js';
 import { bindAll } from '../locked/lock-binder.js';
@@ -93,6 +94,10 @@ const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } =
   ],
 })
 export class RedisLockTestingModule extends ConfigurableModuleClass implements OnModuleInit {
+  static {
+    printsOnly(this, ({ names, locks }) => ({ names, locks }));
+  }
+
   /**
    * Registers locks in memory; see {@link RedisLockTestingOptions}. All options have defaults.
    *

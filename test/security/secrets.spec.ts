@@ -5,9 +5,12 @@ import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
 import { resolveOptions } from '../../lib/redis-lock.options.js';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
+import { MysqlStore } from '../../lib/stores/mysql/mysql.store.js';
+import { PostgresStore } from '../../lib/stores/postgres/postgres.store.js';
 import { useLab } from '../support/redis/lab.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
 import { FakeRedis } from './support/fake-redis.js';
+import { expectHidden } from './support/hidden.js';
 
 /*
  * Errors are printed, sent to trackers and shown to people who may not know the password. Nothing of it is in any error,
@@ -33,35 +36,9 @@ const userOf = (username: string, more: RedisOptions = {}): RedisOptions => ({
 
 const open = (redis: RedisSource): OpenLocks => lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS }, redis);
 
-/** What is printed of an object, with its hidden properties and the members of its collections. */
-const printed = (value: unknown): string =>
-  inspect(value, { depth: 1, showHidden: true, maxArrayLength: null, maxStringLength: null });
-
-/** Looks at everything that can be reached from a value, once: hidden properties and those of symbols, too. */
-const lookInto = (value: unknown, look: (text: string) => void, seen = new Set<unknown>()): void => {
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null)
-    return look(String(value));
-  if (seen.has(value)) return;
-  seen.add(value);
-  look(printed(value));
-  if (value instanceof Map || value instanceof Set) for (const member of value) lookInto(member, look, seen);
-  for (const key of Reflect.ownKeys(value)) {
-    look(String(key));
-    lookInto(Object.getOwnPropertyDescriptor(value, key)?.value, look, seen);
-  }
-};
-
 const SECRET = new RegExp([...PARTS, 'OnceItWasRight'].join('|'));
 
-const expectNoSecret = (value: unknown, what: string): void => {
-  const look = (text: string): void => {
-    const [part] = SECRET.exec(text) ?? [];
-    if (part !== undefined) expect.fail(`${what}: "${part}" is in ${text.slice(0, 2_000)}`);
-  };
-  look(inspect(value));
-  look(String(value));
-  lookInto(value, look);
-};
+const expectNoSecret = (value: unknown, what: string): void => expectHidden(value, SECRET, what);
 
 /** JSON of an error, as a tracker makes it. */
 const asJson = (error: unknown): string =>
@@ -237,6 +214,33 @@ describe('no part of the password is in the refusal', () => {
     await refused({ ...userOf('app'), [name]: value });
   });
 
+  it.each([
+    ['the path of a socket', { path: `redis://:${encoded}@127.0.0.1` }],
+    ['the path of a socket without a scheme', { path: `//:${encoded}@127.0.0.1` }],
+    ['a host', { host: `app:${encoded}@127.0.0.1` }],
+    ['the host of a sentinel', { sentinels: [{ host: `:${encoded}@127.0.0.1` }], name: 'locks' }],
+  ])('of a URL as %s', async (_what, options) => {
+    await refused(options);
+  });
+
+  it.each<[string, () => unknown]>([
+    ['the host of MySQL', () => new MysqlStore({ options: { host: `mysql://app:${encoded}@127.0.0.1` } })],
+    ['the host of PostgreSQL', () => new PostgresStore({ settings: { host: `//app:${encoded}@127.0.0.1` } })],
+    ['a slash in the password of MySQL', () => new MysqlStore({ uri: 'mysql://app:12/Wq9@127.0.0.1/app' })],
+    [
+      'a slash in the password of PostgreSQL',
+      () => new PostgresStore({ connectionString: 'postgres://app:12/Wq9@127.0.0.1/app' }),
+    ],
+    [
+      'a # in its password',
+      () => new PostgresStore({ connectionString: 'postgres://app:12#Wq9@127.0.0.1/app' }),
+    ],
+  ])('of %s', async (_what, make) => {
+    const error = await thrownBy(make);
+    expect(error).toMatchObject({ code: 'LOCK_CONFIGURATION' });
+    expect(error.message).toMatch(/options of their own|encodeURIComponent/);
+  });
+
   it.each<[string, () => unknown]>([
     ['an error with a URL', () => new Error(`no way to redis://app:${PASSWORD}@10.0.0.1:6379/0`)],
     [
@@ -266,48 +270,5 @@ describe('no part of the password is in the refusal', () => {
     await refused(() => ({ url: `redis://app:${encoded}@127.0.0.1` }));
     await thrownBy(() => resolveOptions({ store: `redis://app:${encoded}@127.0.0.1` } as never));
     await thrownBy(() => resolveOptions({ redis: 'redis://x', keyPrefix: `redis://:${PASSWORD}@x` as never, waitMs: `redis://:${PASSWORD}@x` as never })); // prettier-ignore
-  });
-});
-
-describe('no part of the password is in what is printed of', () => {
-  it.each<[string, unknown]>([
-    ['a hidden property', Object.defineProperty({}, 'url', { value: PASSWORD })],
-    ['the name of a property', { [PASSWORD]: 1 }],
-    ['a property of a symbol', { [Symbol('url')]: { of: PASSWORD } }],
-    ['a function', Object.assign(() => undefined, { url: [PASSWORD] })],
-    ['a map', new Map([[{ key: { of: PASSWORD } }, 1]])],
-    ['a map of weak references', new WeakMap([[inspect, PASSWORD]])],
-    ['what an object says of itself', { [inspect.custom]: () => PASSWORD }],
-  ])('a text with a password in it: %s', (_what, value) => {
-    expect(() => expectNoSecret({ deep: [{ down: value }] }, 'it')).toThrow('is in');
-  });
-
-  it.each<[string, () => RedisSource]>([
-    ['options', () => userOf('app')],
-    ['a URL', () => `redis://app:${encoded}@${lab.server.host}:${lab.server.port}`],
-    ['a function', () => (_role, settings) => new Redis({ ...userOf('app'), ...settings })],
-  ])('the store and the service, made from %s', async (_what, source) => {
-    const opened = open(source());
-    const other = open(userOf('app'));
-    await other.locks.withLock('taken', async () => {
-      const waiting = opened.locks.tryAcquire('taken', { waitMs: 20_000 });
-      await lab.waiting('taken');
-      await opened.locks.withLock('order', () => {
-        expectNoSecret(opened.store, 'the store');
-        expectNoSecret(opened.locks, 'the service');
-      });
-      void waiting.then((lease) => lease?.release());
-    });
-    await until(() => opened.locks.usage.leases === 0);
-    await opened.close();
-    expectNoSecret(opened.store, 'the closed store');
-    expectNoSecret(opened.locks, 'the closed service');
-  });
-
-  it('the store after a failure that named it', async () => {
-    const opened = open(userOf('app', { password: `${PASSWORD}-wrong` }));
-    await lockFailure(opened);
-    expectNoSecret(opened.store, 'the store');
-    expectNoSecret(opened.locks, 'the service');
   });
 });

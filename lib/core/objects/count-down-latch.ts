@@ -1,5 +1,6 @@
 import { latchClosedError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
+import { printsOnly } from '../printing.js';
 import type { LatchStore } from '../seam/object-stores.js';
 import { checkAmount, resolveWait, type ObjectCall, type WaitOptions } from '../settings/object-call.js';
 import type { ObjectContext, ObjectRequest } from './object-context.js';
@@ -35,6 +36,10 @@ const DELETING: ObjectRequest = { doing: 'deleting', ifUnknown: 'delete() can be
  * await imported.wait({ waitMs: 60_000 }); // until countDown() was called three times, in any process
  */
 export class CountDownLatch {
+  static {
+    printsOnly(this, ({ context, key }) => ({ key: context.core.shown(key) }));
+  }
+
   private readonly finalKey: string;
   private readonly store: LatchStore;
 

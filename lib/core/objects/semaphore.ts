@@ -1,5 +1,6 @@
 import { noPermitsError, semaphoreFullError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
+import { printsOnly } from '../printing.js';
 import type { SemaphoreStore } from '../seam/object-stores.js';
 import {
   checkAmount,
@@ -58,6 +59,10 @@ const DELETING: ObjectRequest = { doing: 'deleting', ifUnknown: 'delete() can be
  * }
  */
 export class Semaphore {
+  static {
+    printsOnly(this, ({ context, key }) => ({ key: context.core.shown(key) }));
+  }
+
   private readonly finalKey: string;
   private readonly store: SemaphoreStore;
 

@@ -9,6 +9,14 @@ export const invalidOption = (name: string, expected: string, value: unknown): n
   throw new LockConfigurationError(`${name} must be ${expected}, but is ${formatValue(value)}.`);
 };
 
+/** Rejects the name of a server with a login, which logs and errors would show. */
+export const checkLogin = (name: string, server: unknown): void => {
+  if (typeof server !== 'string' || !server.includes('@')) return;
+  throw new LockConfigurationError(
+    `${name} contains an @. It is a name or an address; give user and password as options of their own.`,
+  );
+};
+
 /** Reads options. An error of a getter or a Proxy rejects the options as a whole. */
 export const reading = <T>(name: string, read: () => T): T => {
   try {

@@ -2,6 +2,7 @@ import type { ClaimOf } from '../../core/seam/claim.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { Grant } from '../../core/seam/grant.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
+import { printsOnly } from '../../core/printing.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction } from '../../core/settings/option-checks.js';
 import { ExclusiveHolds, type NotifyGrant } from './kinds/exclusive-holds.js';
@@ -195,3 +196,5 @@ export class MemorySpace {
     for (const subscription of this.subscriptions.get(finalKey) ?? []) subscription.notify();
   }
 }
+
+printsOnly(MemorySpace, ({ number, size }) => ({ number, ...size }));

@@ -1,4 +1,5 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
+import { printsOnly } from '../../core/printing.js';
 import type { LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
@@ -201,6 +202,8 @@ export class MemoryStore implements LockStore {
     );
   }
 }
+
+printsOnly(MemoryStore, ({ place }) => ({ place }));
 
 /** Rounds remaining times up to whole ms, as Redis returns them; the clock here is finer. */
 const inWholeMs = <T extends Pick<KeyState, 'holders'>>(state: T | null): T | null =>

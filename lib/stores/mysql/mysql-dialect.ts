@@ -39,7 +39,8 @@ const MAX_HOLDERS = 100;
 const nothing = (): void => undefined;
 
 export interface MysqlSettings {
-  readonly connection: ConnectionOptions;
+  /** A function, so that nothing shows the password. */
+  readonly connection: () => ConnectionOptions;
   readonly table: string;
   readonly runtime: Runtime;
   /** Whether a proxy shares connections. A connection is no session then: it has no guard, and there are no bells. */
@@ -78,7 +79,7 @@ export class MysqlDialect implements SqlDialect {
     const { runtime, connection, pooled, timeoutMs } = this.settings;
     const { primary } = this;
     const guard = `nlg:${runtime.newId().replaceAll('-', '')}`;
-    const session = await MysqlSession.connect(connection, { guard, primary, pooled, timeoutMs });
+    const session = await MysqlSession.connect(connection(), { guard, primary, pooled, timeoutMs });
     const timer = runtime.setTimer(() => session.destroy(), timeoutMs, true);
     try {
       await this.setUp(session);

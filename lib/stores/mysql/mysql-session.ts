@@ -21,6 +21,8 @@ const errnoOf = (failure: unknown): number =>
 /** Returns the failure of a statement that was sent, or of a connection. */
 const failureOf = (error: QueryError, wasSent: boolean, session?: SqlSession): SqlFailure => {
   const { errno = 0, message } = error;
+  // The statement, and the keys in it.
+  Reflect.deleteProperty(error, 'sql');
   // A driver's own error has no state of SQL, or is about the connection.
   const isReply = /^\w{5}$/.test(error.sqlState ?? '') && !error.fatal;
   const isRefused = isReply && !ENDED.has(errno);
@@ -55,10 +57,14 @@ export class MysqlSession implements SqlSession {
   private abandon: (() => void) | undefined;
   private readonly epoch: number;
 
+  /** ECMAScript-private: the driver's connection knows the password. */
+  readonly #connection: Connection;
+
   private constructor(
-    private readonly connection: Connection,
+    connection: Connection,
     private readonly settings: MysqlSessionSettings,
   ) {
+    this.#connection = connection;
     this.epoch = settings.primary.epoch;
     const over = (): void => void (this.hasEnded = true);
     connection.on('error', over);
@@ -110,7 +116,7 @@ export class MysqlSession implements SqlSession {
   }
 
   private exchange<T>({ sql, read }: Statement<T>, isPrepared: boolean): Promise<T> {
-    const { connection } = this;
+    const connection = this.#connection;
     return new Promise<T>((resolve, reject) => {
       if (this.isOver)
         return reject(new SqlFailure('the connection has ended', 'not-executed', { passing: true }));
@@ -139,14 +145,14 @@ export class MysqlSession implements SqlSession {
     // Without this, an undo would end the connection under a later statement.
     if (isNotPrimary || failure.outcome === 'unknown') this.destroy();
     // Ends a transaction of which the first statements were executed.
-    else this.connection.query('ROLLBACK AND NO CHAIN NO RELEASE', this.abandon);
+    else this.#connection.query('ROLLBACK AND NO CHAIN NO RELEASE', this.abandon);
   }
 
   destroy(): void {
     this.hasEnded = true;
-    this.connection.destroy();
+    this.#connection.destroy();
     // The driver only says that it sends no more. Then a server that hangs would keep the process alive.
-    (this.connection as unknown as { readonly stream: Socket }).stream.destroy();
+    (this.#connection as unknown as { readonly stream: Socket }).stream.destroy();
     this.abandon?.();
   }
 }

@@ -1,9 +1,9 @@
 import type { ConnectionOptions } from 'mysql2';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkChoice, invalidOption, reading } from '../../core/settings/option-checks.js';
+import { checkChoice, checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
-import { DEFAULT_TABLE, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
+import { DEFAULT_TABLE, hasOpenPassword, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
 import { SqlStore } from '../sql/sql.store.js';
 import { MysqlDialect } from './mysql-dialect.js';
 
@@ -56,8 +56,9 @@ export class MysqlStore extends SqlStore {
     }
     const timeoutMs = resolveTimeoutMs(commandTimeoutMs);
     const connection = { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) };
+    checkLogin('options.host', connection.host);
     const dialect = new MysqlDialect({
-      connection,
+      connection: () => connection,
       table: checkTable(table) ?? DEFAULT_TABLE,
       runtime,
       pooled: checkChoice('pooled', pooled, [true, false]) ?? false,
@@ -85,7 +86,7 @@ const checkUri = (uri: unknown): string => {
   try {
     const { protocol, username, password, pathname } = new URL(uri as string);
     for (const part of [username, password, pathname]) decodeURIComponent(part);
-    if (/^(mysql|mariadb):$/.test(protocol)) return uri as string;
+    if (/^(mysql|mariadb):$/.test(protocol) && !hasOpenPassword(uri as string)) return uri as string;
   } catch {
     // The error would show the address.
   }

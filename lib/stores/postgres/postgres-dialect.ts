@@ -50,9 +50,10 @@ const WAITS_FOR_THE_END = 140_000;
 const nothing = (): void => undefined;
 
 export interface PostgresSettings extends TablePlace {
-  readonly connection: ClientConfig;
+  /** Functions, so that nothing shows the password. */
+  readonly connection: () => ClientConfig;
   /** Undefined where nothing can be heard. */
-  readonly listening: ClientConfig | undefined;
+  readonly listening: (() => ClientConfig) | undefined;
   readonly runtime: Runtime;
   /** Whether a pooler shares connections. Then a connection has no process in the server. */
   readonly pooled: boolean;
@@ -86,7 +87,7 @@ export class PostgresDialect implements SqlDialect {
         runtime,
         timeoutMs,
         channel: table,
-        connect: () => PostgresSession.connect(listening, settings),
+        connect: () => PostgresSession.connect(listening(), settings),
         notify: (payload) => this.notify(payload),
         warn: (sentence) => this.host?.warn(sentence),
       });
@@ -97,7 +98,7 @@ export class PostgresDialect implements SqlDialect {
 
   connect(): Promise<PostgresSession> {
     const { connection, pooled } = this.settings;
-    return PostgresSession.connect(connection, this.settings, pooled ? undefined : FIRST);
+    return PostgresSession.connect(connection(), this.settings, pooled ? undefined : FIRST);
   }
 
   /** A role may always end its own connections. The start tells a connection from a later one with the same process. */

@@ -77,7 +77,11 @@ export class PostgresSession implements SqlSession {
   /** Names of statements that are prepared on this connection, by their text. */
   private readonly prepared = new Map<string, string>();
 
-  private constructor(private readonly client: Client) {
+  /** ECMAScript-private: the client knows the password. */
+  readonly #client: Client;
+
+  private constructor(client: Client) {
+    this.#client = client;
     const over = (): void => {
       this.isOver = true;
       this.onEnd?.();
@@ -111,14 +115,14 @@ export class PostgresSession implements SqlSession {
 
   /** Number of the process as the other end said when the connection began. A pooler says a number of its own. */
   get saidPid(): number | null {
-    return (this.client as unknown as { readonly processID: number | null }).processID;
+    return (this.#client as unknown as { readonly processID: number | null }).processID;
   }
 
   /** Without parameters the driver takes several statements as one message, which the server executes as one transaction. */
   async send<T>({ sql, read, prepared }: Statement<T>): Promise<T> {
     if (this.isOver) throw new SqlFailure('the connection has ended', 'not-executed', { passing: true });
     const { text, values } = messageOf(sql);
-    const reply = await this.client
+    const reply = await this.#client
       .query({ text, values, ...(prepared && this.nameOf(text)) })
       .catch((error: unknown) => {
         const failure = failureOf(error as PostgresError, this);
@@ -139,7 +143,7 @@ export class PostgresSession implements SqlSession {
 
   destroy(): void {
     this.isOver = true;
-    const { connection } = this.client as unknown as { connection: { stream: { destroy(): void } } };
+    const { connection } = this.#client as unknown as { connection: { stream: { destroy(): void } } };
     connection.stream.destroy();
   }
 }

@@ -1,9 +1,9 @@
 import { Client, type ClientConfig } from 'pg';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkChoice, invalidOption, reading } from '../../core/settings/option-checks.js';
+import { checkChoice, checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
-import { DEFAULT_TABLE, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
+import { DEFAULT_TABLE, hasOpenPassword, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
 import { SqlStore } from '../sql/sql.store.js';
 import { PostgresDialect } from './postgres-dialect.js';
 
@@ -123,15 +123,16 @@ const checkSettings = (settings: unknown): ClientConfig => {
 };
 
 /** The driver reads an address when it makes a client, and may take anything for the name of a database. */
-const checkAddress = (option: string, config: ClientConfig): ClientConfig => {
+const checkAddress = (option: string, config: ClientConfig): (() => ClientConfig) => {
   const { connectionString: address } = config;
   try {
     if (address === undefined || /^(?:postgres(?:ql)?|socket):|^\//.test(address)) {
-      new Client(config);
-      return config;
+      checkLogin('settings.host', new Client(config).host);
+      if (!hasOpenPassword(address ?? '')) return () => config;
     }
-  } catch {
-    // The error would show the address.
+  } catch (error) {
+    if (error instanceof LockConfigurationError) throw error;
+    // Another error would show the address.
   }
   throw new LockConfigurationError(
     `${option} must be an address such as postgres://user:password@host:5432/app. Encode user and password with encodeURIComponent.`,

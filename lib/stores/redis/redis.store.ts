@@ -1,6 +1,7 @@
 import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import { printsOnly } from '../../core/printing.js';
 import { checkChoice, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';
@@ -264,6 +265,8 @@ export class RedisStore implements LockStore {
     return Promise.resolve();
   }
 }
+
+printsOnly(RedisStore, ({ place }) => ({ place }));
 
 /** Scripts to load on each server. */
 export const SCRIPTS = [

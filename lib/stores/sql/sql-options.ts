@@ -15,3 +15,6 @@ export const resolveLanes = (lanes: unknown = DEFAULT_LANES): number => {
   if (Number.isInteger(lanes) && (lanes as number) >= 1 && (lanes as number) <= 100) return lanes as number;
   return invalidOption('lanes', 'a whole number from 1 to 100', lanes);
 };
+
+/** Returns whether a `/` or `#` in the password has ended the name of the server: what follows is shown as a database. */
+export const hasOpenPassword = (address: string): boolean => /^\w+:\/\/[^/?#]*[/#][^?]*@/.test(address);

@@ -1,4 +1,5 @@
 import type { Runtime } from '../../core/runtime.js';
+import { printsOnly } from '../../core/printing.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
@@ -112,3 +113,5 @@ export class SqlStore implements LockStore {
     await this.lanes.close();
   }
 }
+
+printsOnly(SqlStore, ({ place }) => ({ place }));

@@ -83,6 +83,8 @@ interface Unsent extends AnyUnsent {
 
 /** One connection to a server. Replies come in the order of the requests. */
 export class ZkConnection {
+  /** ECMAScript-private: it has sent the password, and knows the private key of TLS. */
+  readonly #socket: Socket;
   private readonly frames = new Frames();
   private readonly pending: Pending[] = [];
   private readonly load = new Load();
@@ -94,9 +96,10 @@ export class ZkConnection {
   private cause: Error | undefined;
 
   private constructor(
-    private readonly socket: Socket,
+    socket: Socket,
     private readonly host: ZkConnectionHost,
   ) {
+    this.#socket = socket;
     this.unsent = new UnsentRequests<Unsent>({
       ...{ name: 'ZooKeeper', runtime: host.runtime, timeoutMs: 0, load: this.load },
       silentForMs: () => this.silentForMs,
@@ -203,7 +206,7 @@ export class ZkConnection {
     if (this.cause) return;
     this.cause = cause;
     this.host.runtime.clearTimer(this.timer);
-    this.socket.destroy();
+    this.#socket.destroy();
     const failure = new ZkFailure(`The connection to ZooKeeper ended: ${cause.message}`, 'unknown', {
       cause,
       passing: true,
@@ -219,7 +222,7 @@ export class ZkConnection {
   private greeting(): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.greeted = resolve;
-      this.socket.once('close', () => reject(this.cause!));
+      this.#socket.once('close', () => reject(this.cause!));
     });
   }
 
@@ -237,7 +240,7 @@ export class ZkConnection {
       const sentAt = isLocal ? undefined : beganAt;
       this.pending.push({ xid, beganAt, sentAt, until, read: (reply) => resolve(read(reply)), reject });
       if (until < this.timerDueAt) this.arm(until);
-      this.socket.write(frame.frame());
+      this.#socket.write(frame.frame());
     });
   }
 

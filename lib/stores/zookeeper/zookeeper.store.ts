@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
+import { printsOnly } from '../../core/printing.js';
 import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { LeaseModel } from '../../core/seam/lease-model.js';
@@ -275,3 +276,5 @@ export class ZooKeeperStore implements LockStore {
     );
   }
 }
+
+printsOnly(ZooKeeperStore, ({ place }) => ({ place }));

@@ -68,7 +68,7 @@ describe('the sweep', () => {
 
   /** Sweeps once, on a connection. */
   const sweep = async (): Promise<number> => {
-    const dialect = new MysqlDialect({ ...settings, connection: { uri: lab.server.uri } });
+    const dialect = new MysqlDialect({ ...settings, connection: () => ({ uri: lab.server.uri }) });
     const session = await dialect.connect();
     try {
       return await dialect.sweep((statement) => session.send(statement));

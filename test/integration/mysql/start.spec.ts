@@ -139,7 +139,8 @@ describe('an app on MySQL does not start', () => {
   });
 
   it('when connections share a session of the server, and the error says pooled: true', async () => {
-    const settings = { connection: { uri: lab.server.uri }, table: 'nest_lock', runtime: systemRuntime() };
+    const connection = () => ({ uri: lab.server.uri });
+    const settings = { connection, table: 'nest_lock', runtime: systemRuntime() };
     const dialect = new MysqlDialect({ ...settings, pooled: false, timeoutMs: commandTimeoutMs });
     const session = await dialect.connect();
     const shared = { name: 'MySQL', runtime: systemRuntime(), timeoutMs: commandTimeoutMs };

@@ -87,7 +87,7 @@ describe('the sweep', () => {
   const sweep = async (): Promise<number> => {
     const dialect = new PostgresDialect({
       ...settings,
-      connection: { connectionString: lab.server.uri, types: { getTypeParser: () => String } },
+      connection: () => ({ connectionString: lab.server.uri, types: { getTypeParser: () => String } }),
       listening: undefined,
     });
     const session = await dialect.connect();

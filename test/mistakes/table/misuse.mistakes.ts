@@ -91,8 +91,8 @@ export const MISUSE_MISTAKES: readonly Mistake[] = [
       },
       {
         in: 'LockManager.release',
-        find: 'return (lease.ending ??= this.core.awaited(this.releaseParts(lease)));',
-        replace: 'return (lease.ending = this.core.awaited(this.releaseParts(lease)));',
+        find: 'return (lease.ending ??= this.core.awaited(released()));',
+        replace: 'return (lease.ending = this.core.awaited(released()));',
       },
     ],
     simulation: { rules: ['exclusion', 'leftovers'] },

@@ -1,7 +1,7 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { isArray, formatValue } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import { invalidOption } from '../../../core/settings/option-checks.js';
+import { checkLogin, invalidOption } from '../../../core/settings/option-checks.js';
 import { cleanError, secretsOf } from '../connection/clean-error.js';
 import type { RedisLike } from '../connection/redis-client.js';
 import { seenFromHere } from '../connection/nat-map.js';
@@ -11,7 +11,6 @@ import {
   addressFrom,
   checkAddress,
   checkFields,
-  checkHost,
   isWhole,
   notTakenWarning,
   withoutDefaults,
@@ -178,6 +177,6 @@ const nodeFrom = (node: unknown, where: string): GivenNode => {
     }
     return invalidOption(where, 'a URL, "host:port" or { host, port } with a port up to 65535', node);
   }
-  checkHost(host, where);
+  checkLogin(where, host);
   return { at: { host, port: Number(port) }, options: addressFrom(options) };
 };

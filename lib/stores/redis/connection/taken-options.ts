@@ -1,7 +1,7 @@
 import { Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
 import { isArray } from '../../../core/errors/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import type { invalidOption } from '../../../core/settings/option-checks.js';
+import { checkLogin, type invalidOption } from '../../../core/settings/option-checks.js';
 import { nameOf, remedy, type Names } from '../../../core/settings/option-names.js';
 
 /** Options that the connections of the locks take over. Any other option may harm a lock. */
@@ -129,11 +129,11 @@ export const isWhole = (value: unknown, most: number): boolean => {
   return Number.isInteger(number) && (number as number) >= 0 && (number as number) <= most;
 };
 
-/** Rejects a host with a login, which logs and errors would show. */
-export const checkHost = (host: unknown, name: string): void => {
-  if (typeof host !== 'string' || !host.includes('@')) return;
+/** A URL as a path would be shown, with its password. */
+const checkSocket = (path: unknown): void => {
+  if (typeof path !== 'string' || !/^[a-z][a-z\d+.-]*:\/\/|^(?!\/[^/]).*@/is.test(path)) return;
   throw new LockConfigurationError(
-    `${name} contains an @. A host is a name or an address; give the login as username and password.`,
+    `redis.path must be the path of a socket, but looks like a URL. Write ${URL_ITSELF}.`,
   );
 };
 
@@ -146,15 +146,16 @@ export const checkAddress = (address: Options, refuseValue: typeof invalidOption
     const value = address[name];
     if (value !== undefined && typeof value !== 'function') refuseValue(`redis.${name}`, 'a function', value);
   }
-  const { host, port, db, password, sentinels } = address;
-  checkHost(host, 'redis.host');
+  const { host, port, path, db, password, sentinels } = address;
+  checkLogin('redis.host', host);
   for (const one of isArray(sentinels) ? sentinels : []) {
-    checkHost((one as { host?: unknown } | null)?.host, 'redis.sentinels');
+    checkLogin('redis.sentinels', (one as { host?: unknown } | null)?.host);
   }
   if (password !== undefined && typeof password !== 'string') {
     // The value goes to a log, and may be the right password.
     throw new LockConfigurationError('redis.password must be a string, but is of another type.');
   }
+  checkSocket(path);
   // An unset variable is often an empty string, which ioredis would take for localhost.
   if (host === '') refuseValue('redis.host', 'a string that is not empty', host);
   if (port !== undefined && !isWhole(port, 65_535))

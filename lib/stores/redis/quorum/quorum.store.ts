@@ -2,6 +2,7 @@ import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { checkMs, reading, invalidOption } from '../../../core/settings/option-checks.js';
 import { isArray } from '../../../core/errors/describe.js';
 import { systemRuntime, type Runtime } from '../../../core/runtime.js';
+import { printsOnly } from '../../../core/printing.js';
 import type { KindStores, LockStore } from '../../../core/seam/lock-store.js';
 import type { KeyState } from '../../../core/seam/reply.js';
 import { EXPIRING } from '../../../core/seam/lease-model.js';
@@ -246,6 +247,8 @@ export class QuorumStore implements LockStore {
     return undefined;
   }
 }
+
+printsOnly(QuorumStore, ({ place }) => ({ place }));
 
 /**
  * Checks the nodes.

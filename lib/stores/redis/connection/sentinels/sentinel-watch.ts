@@ -19,6 +19,8 @@ const SETTLING_MS = 1_000;
  */
 export class SentinelWatch {
   onWarning: (warning: string) => void = () => undefined;
+  /** ECMAScript-private: clients know the password. */
+  readonly #clients: readonly RedisLike[];
   private readonly listeners = new Map<string, SentinelListener>();
   private readonly settings: SentinelSettings;
   private latest: ServerAddress | undefined;
@@ -28,10 +30,11 @@ export class SentinelWatch {
 
   /** Starts listening at the first connection of the first client. */
   constructor(
-    private readonly clients: readonly [RedisLike, RedisLike],
+    clients: readonly [RedisLike, RedisLike],
     private readonly starting: StartingClients,
     private readonly runtime: Runtime,
   ) {
+    this.#clients = clients;
     this.settings = sentinelSettingsOf(clients[0]);
     clients[0].on('connect', () => this.add(this.settings.addresses));
     for (const client of clients) {
@@ -72,7 +75,7 @@ export class SentinelWatch {
   private moved(to: ServerAddress, isNews: boolean): void {
     this.latest = to;
     this.settledAt = this.runtime.now() + SETTLING_MS;
-    for (const client of this.clients) void leave(client, to, isNews);
+    for (const client of this.#clients) void leave(client, to, isNews);
   }
 
   private warn({ message }: Error): void {
