@@ -34,22 +34,25 @@ export const durationOf = (ms: number): string => {
 };
 
 const processOf = ({ holder, process = holder?.process }: Row): LockHolder | undefined => process;
+/** Quotes text of others that would look like several columns. */
+const inColumn = (text: string | undefined): Cell =>
+  text !== undefined && /[\s"]/.test(text) ? JSON.stringify(text) : text;
 
 /** Columns in their order. All but the first ones appear only if a row has a value. */
 const COLUMNS: readonly (readonly [head: string, cell: (row: Row) => Cell])[] = [
-  ['KEY', ({ key }) => key],
+  ['KEY', ({ key }) => inColumn(key)],
   ['KIND', ({ kind }) => kind],
   ['STATE', ({ state }) => state],
-  ['OWNER', ({ owner }) => owner],
+  ['OWNER', ({ owner }) => inColumn(owner)],
   ['REMAINING', ({ holder }) => holder && durationOf(holder.remainingMs)],
   ['ENTERED', ({ holder }) => (holder && holder.count > 1 ? holder.count : undefined)],
   ['WAITING', ({ waiting }) => waiting],
   ['NODES', ({ nodes }) => nodes],
-  ['HOST', (row) => processOf(row)?.host],
+  ['HOST', (row) => inColumn(processOf(row)?.host)],
   ['PID', (row) => processOf(row)?.pid],
-  ['APP', (row) => processOf(row)?.appName],
+  ['APP', (row) => inColumn(processOf(row)?.appName)],
   ['HELD', ({ holder }) => (holder?.heldMs === undefined ? undefined : durationOf(holder.heldMs))],
-  ['LABEL', ({ holder }) => holder?.label],
+  ['LABEL', ({ holder }) => inColumn(holder?.label)],
 ];
 
 const CONTROL = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

@@ -92,7 +92,14 @@ export class CoreContext {
       storeHost: this.storeHost(),
       failed: (failure) => this.health.failed(failure),
     });
-    this.requests = new StoreRequests(store, runtime, this.health, this.opening, this.shown);
+    this.requests = new StoreRequests(
+      store,
+      runtime,
+      this.health,
+      this.opening,
+      this.shown,
+      () => this.phase === 'closed',
+    );
     const notes = settings.holderInfo ? store.processes : undefined;
     const holds = (): readonly OwnHold[] => this.keeper.all;
     this.process = new OwnProcess({

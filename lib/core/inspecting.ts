@@ -3,14 +3,14 @@ import { LockConfigurationError } from './errors/lock.errors.js';
 import type { InspectedKey } from './holders/holders.js';
 import type { KeyState, PermitState } from './seam/reply.js';
 
-type Core = Pick<CoreContext, 'holders' | 'requests' | 'settings' | 'store'>;
-
 /** Resolves with the state of a key in the store; null when it is free. */
-export const stateOf = ({ requests, settings, store }: Core, key: string): Promise<KeyState | null> =>
-  requests.request(key, 'inspecting', () => store.inspect(settings.keyPrefix + key));
+export const stateOf = (core: CoreContext, key: string): Promise<KeyState | null> => {
+  const finalKey = core.finalKey(key);
+  return core.requests.request(key, 'inspecting', () => core.store.inspect(finalKey));
+};
 
 /** Resolves with the state of a key and the processes behind its holders; null when it is free. */
-export const inspectKey = async (core: Core, key: string): Promise<InspectedKey | null> => {
+export const inspectKey = async (core: CoreContext, key: string): Promise<InspectedKey | null> => {
   const state = await stateOf(core, key);
   return state && (await core.holders.describe([state]))[0]!;
 };
@@ -20,19 +20,19 @@ export const inspectKey = async (core: Core, key: string): Promise<InspectedKey 
  *
  * @throws LockConfigurationError when the store keeps no number
  */
-export const permitsOf = async (
-  { requests, settings, store }: Core,
-  key: string,
-): Promise<PermitState | null> => {
+export const permitsOf = async (core: CoreContext, key: string): Promise<PermitState | null> => {
+  const { requests, store } = core;
+  const finalKey = core.finalKey(key);
   if (!store.permits)
     throw new LockConfigurationError(
       `${store.name} keeps no number of permits. locks.inspect(key) lists their holders.`,
     );
-  return requests.request(key, 'inspecting', () => store.permits!(settings.keyPrefix + key));
+  return requests.request(key, 'inspecting', () => store.permits!(finalKey));
 };
 
 /** Asks the holders of a key to release it. Resolves with whether there was one. */
 export const revokeKey = async (core: CoreContext, key: string): Promise<boolean> => {
   const revoke = core.revocations.checkStore();
-  return core.requests.request(key, 'revoking', () => revoke(core.settings.keyPrefix + key));
+  const finalKey = core.finalKey(key);
+  return core.requests.request(key, 'revoking', () => revoke(finalKey));
 };

@@ -1,6 +1,6 @@
 import { Poller } from './acquire/poller.js';
 import { LockConfigurationError, LockKeyError } from './errors/lock.errors.js';
-import { storeError, storeKeyError } from './errors/error-messages.js';
+import { closedError, storeError, storeKeyError } from './errors/error-messages.js';
 import type { LockKind } from './kinds/kinds.js';
 import type { Opening } from './opening.js';
 import { Undo, type Orphan } from './lease/undo.js';
@@ -9,7 +9,7 @@ import { mayLastMs, type Claim } from './seam/claim.js';
 import type { KindStore, LockStore, ReleaseOptions, Watch, WatchListener } from './seam/lock-store.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from './seam/reply.js';
 import { traitsOf, type KindTraits } from './seam/kind-traits.js';
-import { StoreFailure } from './seam/store-failure.js';
+import { isNotExecuted, StoreFailure } from './seam/store-failure.js';
 import type { LockCall } from './settings/lock-call.js';
 import type { ShowKey } from './shown-key.js';
 import type { StoreHealth } from './store-health.js';
@@ -32,6 +32,7 @@ export class StoreRequests {
     private readonly health: StoreHealth,
     private readonly opening: Pick<Opening, 'begin'>,
     private readonly shown: ShowKey,
+    private readonly isClosed: () => boolean = () => false,
   ) {
     this.undo = new Undo((claim, how) => this.kind(claim.kind).release(claim, how), runtime);
   }
@@ -159,6 +160,7 @@ export class StoreRequests {
       const shown = key === undefined ? undefined : this.shown(key);
       if (failure instanceof LockKeyError)
         throw shown === undefined ? failure : storeKeyError(shown, failure);
+      if (this.isClosed() && isNotExecuted(failure)) throw closedError(shown, doing);
       this.failed(failure);
       throw storeError(shown, failure, doing, this.runtime.now() - startedAt);
     }

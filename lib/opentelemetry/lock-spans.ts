@@ -21,9 +21,12 @@ const KEYS = 'redis_lock.keys';
 
 /** Spans of the calls that acquire and of the sections. The spans of one instrumentation. */
 export class LockSpans {
+  /**
+   * Sections that have not returned their promise yet: at most as many as are nested in each other. All instrumentations
+   * share it, since what they made active has to be undone in the reverse order.
+   */
+  private static readonly active = new Map<object, (() => void)[]>();
   private readonly open = new WeakMap<object, Span>();
-  /** Sections that have not returned their promise yet: at most as many as are nested in each other. */
-  private readonly active = new Map<object, () => void>();
 
   /** @param withKeys returns true when spans have the keys */
   constructor(
@@ -52,14 +55,16 @@ export class LockSpans {
     // Without an SDK there is nothing to be a parent.
     if (!isSpanContextValid(span.spanContext())) return;
     const undo = activate(trace.setSpan(context.active(), span));
-    if (undo) this.active.set(message, undo);
+    if (!undo) return;
+    const { active } = LockSpans;
+    active.set(message, [undo, ...(active.get(message) ?? [])]);
   }
 
   /** The section has returned its promise: what the caller does next is not inside. */
-  sectionReturned(message: LockSectionMessage): void {
-    const undo = this.active.get(message);
-    this.active.delete(message);
-    undo?.();
+  sectionReturned(message: object): void {
+    const undos = LockSpans.active.get(message);
+    LockSpans.active.delete(message);
+    undos?.forEach((undo) => undo());
   }
 
   sectionEnded(message: LockSectionMessage): void {
@@ -71,8 +76,9 @@ export class LockSpans {
 
   /** Undoes what open sections made active: their ends are not seen any more. */
   stop(): void {
-    for (const undo of [...this.active.values()].reverse()) undo();
-    this.active.clear();
+    const { active } = LockSpans;
+    for (const message of [...active.keys()].reverse())
+      if (this.open.has(message)) this.sectionReturned(message);
   }
 
   private start(name: string, message: LockAcquireMessage | LockSectionMessage): Span {

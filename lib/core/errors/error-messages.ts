@@ -10,6 +10,7 @@ import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Blocking, HeldAs } from '../seam/reply.js';
 import { StoreFailure, textWithCause } from '../seam/store-failure.js';
+import type { LeasePart } from '../lease/lease-part.js';
 import type { ShownKey } from '../shown-key.js';
 
 /**
@@ -77,13 +78,21 @@ export const notReentrantError = (key: ShownKey): LockNotAcquiredError =>
     { key },
   );
 
-/** @param label label of the section around that holds the key */
-export const endlessForItselfError = (key: ShownKey, label: string): LockNotAcquiredError =>
+/** @param around part of the section around, which holds the key. @param kind what the call asks for */
+export const endlessForItselfError = (
+  key: ShownKey,
+  { label, hold }: LeasePart,
+  kind: LockKind,
+): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
-    `"${key}" is held by a section of "${label}" around this call, and waitMs is Infinity: a part of that section would wait ` +
-      'for itself without end. Nest it with lease.call or inside: lease, or set a waitMs. If it is a task of a queue that ' +
-      'only runs in this context, bind it with AsyncResource.bind where it is added, or wrap it in detached(fn).',
+    `A section of "${label}" around this call has a ${kindOf(hold.claim.kind).noun} on "${key}", and waitMs is Infinity: a ` +
+      'part of that section would wait for itself without end. ' +
+      (kindOf(kind).reentrantInto.length > 0
+        ? 'Nest it with lease.call or inside: lease, or set a waitMs. '
+        : 'A permit does not nest: take it once in the outer call, give it another key, or set a waitMs. ') +
+      'If it is a task of a queue that only runs in this context, bind it with AsyncResource.bind where it is added, or ' +
+      'wrap it in detached(fn).',
     { key },
   );
 
@@ -273,12 +282,12 @@ export const shutdownError = (key: ShownKey): LockAbortedError =>
     },
   );
 
-/** Returns the error for an operation on a semaphore or a latch after the store was closed. */
-export const closedError = (key: ShownKey, doing: string): LockAbortedError =>
+/** Returns the error for a request after the store was closed. */
+export const closedError = (key: ShownKey | undefined, doing: string): LockAbortedError =>
   new LockAbortedError(
     'LOCK_SHUTDOWN',
-    `This instance has shut down, so ${doing} "${key}" was not done. Try another one.`,
-    { key, retryable: BEFORE_WORK.has(doing) },
+    `This instance has shut down, so ${doing}${key === undefined ? '' : ` "${key}"`} was not done. Try another one.`,
+    { ...(key !== undefined && { key }), retryable: BEFORE_WORK.has(doing) },
   );
 
 const LOSS: Record<LossReason | 'outer-release', string> = {

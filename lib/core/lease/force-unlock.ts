@@ -2,8 +2,8 @@ import type { CoreContext } from '../core-context.js';
 
 /** Ends all holds of a key, also those of this process. Resolves with true when there was one in the store. */
 export const forceUnlock = async (core: CoreContext, key: string): Promise<boolean> => {
-  const { keeper, requests, runtime, settings, store } = core;
-  const finalKey = settings.keyPrefix + key;
+  const { keeper, requests, runtime, store } = core;
+  const finalKey = core.finalKey(key);
   const sentAt = runtime.now();
   const forced = core.forcing(finalKey);
   const ended = await requests.request(key, 'unlocking', () => store.forceUnlock(finalKey));

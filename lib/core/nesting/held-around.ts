@@ -33,7 +33,7 @@ export class HeldAround {
     const around = partAround(this.scope, (part) => part.key === key);
     // A proven call waits for its own caller only if that is nested in the same lease.
     if (!around || (entered && !around.isInside(entered))) return undefined;
-    if (waitMs === Infinity) throw endlessForItselfError(this.shown(key), around.label);
+    if (waitMs === Infinity) throw endlessForItselfError(this.shown(key), around, kind);
     const pair = JSON.stringify([around.label, label]);
     if (!this.warned.has(pair)) {
       for (const oldest of this.warned) {

@@ -5,7 +5,7 @@ import type { InFlight } from '../in-flight.js';
 import { isNested } from '../nesting/section.js';
 import type { ObjectCall } from '../settings/object-call.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
-import { StoreFailure } from '../seam/store-failure.js';
+import { isNotExecuted } from '../seam/store-failure.js';
 import type { TimedWait } from '../acquire/wait.js';
 import { Waiters } from './waiters.js';
 
@@ -16,9 +16,6 @@ export interface ObjectRequest {
   /** What to know when the outcome is unknown; undefined for a request that changes nothing. */
   readonly ifUnknown?: string;
 }
-
-const isNotExecuted = (failure: unknown): boolean =>
-  failure instanceof StoreFailure && failure.outcome === 'not-executed';
 
 /** State that the semaphores and latches of one service instance share: access to the store, and their waiters. */
 export class ObjectContext {

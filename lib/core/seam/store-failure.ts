@@ -50,6 +50,9 @@ export class StoreFailure extends Error {
   readonly overloaded: boolean;
 }
 
+export const isNotExecuted = (failure: unknown): boolean =>
+  failure instanceof StoreFailure && failure.outcome === 'not-executed';
+
 const withoutFullStop = (text: string): string => text.replace(/\.+$/, '');
 
 /**

@@ -56,6 +56,17 @@ describe('the table', () => {
     expect(tableOfHolders(holder({ owner: '\u001b]0;title\u0007' }))).not.toMatch(/[^\P{Cc}\n]/u);
   });
 
+  it('quotes a key, an owner or a label that would look like several columns', () => {
+    const rows = holderRows('a  exclusive  b1:1  9 d 0 h', {
+      kind: 'permit',
+      holders: [holder({ owner: 'x\u3000"y', label: 'nightly  1\nkey' })],
+    });
+    expect(tableOf(rows).split('\n').slice(1)).toEqual([
+      String.raw`"a  exclusive  b1:1  9 d 0 h"  permit  "x${'\u3000'}\"y"  28.4 s     "nightly  1\nkey"`,
+      '',
+    ]);
+  });
+
   it.each([
     [0, '0 ms'],
     [999, '999 ms'],

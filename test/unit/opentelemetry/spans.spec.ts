@@ -139,6 +139,33 @@ describe.each(['with', 'without'])('a span of holding, %s attach of the context 
     );
   });
 
+  it('of two instrumentations is active inside only, and the span of the request is active again after it', async () => {
+    const other = new RedisLockInstrumentation();
+    other.setTracerProvider(sdk.tracers);
+    try {
+      await request(async (span) => {
+        const work = locks.withLock('a', () => query());
+        expect(active()).toBe(span);
+        await work;
+        const lease = await locks.acquire('b');
+        const running = lease.run(() => query('other'));
+        expect(active()).toBe(span);
+        await running;
+        await lease.release();
+        expect(active()).toBe(span);
+      });
+    } finally {
+      other.disable();
+    }
+    const holds = sdk.spans().filter(({ name }) => name === 'lock.hold withLock');
+    expect(holds.map((span) => span.parentSpanContext?.spanId)).toContain(
+      sdk.span('request').spanContext().spanId,
+    );
+    expect(holds.map((span) => span.spanContext().spanId)).toContain(
+      sdk.span('query').parentSpanContext?.spanId,
+    );
+  });
+
   it('stops being active when the instrumentation is disabled inside', async () => {
     await request(async (span) => {
       await using lease = await locks.acquire('a');
