@@ -476,13 +476,16 @@ const startFailure = async (redis: object, commandTimeoutMs = 2_000): Promise<un
 };
 
 describe('an app whose Redis user lacks a right for the wait queue', () => {
-  it.each([...QUEUE_RULES, '~nest_redis_lock:*'])('%s: does not start, and is told which', async (rule) => {
-    const user = await without(rule);
-    const failure = await startFailure(user);
-    expect(failure).toBeInstanceOf(LockConfigurationError);
-    expect((failure as Error).message).toContain(`lacks these ACL rules: ${rule}. `);
-    await lab.nothingLeft();
-  });
+  it.each([...QUEUE_RULES, '+publish', '~nest_redis_lock:*'])(
+    '%s: does not start, and is told which',
+    async (rule) => {
+      const user = await without(rule);
+      const failure = await startFailure(user);
+      expect(failure).toBeInstanceOf(LockConfigurationError);
+      expect((failure as Error).message).toContain(`lacks these ACL rules: ${rule}. `);
+      await lab.nothingLeft();
+    },
+  );
 
   it('all: is told all of them at once', async () => {
     const failure = (await startFailure(await without(...QUEUE_RULES))) as Error;

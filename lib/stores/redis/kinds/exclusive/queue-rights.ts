@@ -36,7 +36,7 @@ try('hdel', 'hdel', key, 'n')
 redis.call('del', key)
 local numsub = ARGV[2] == 'SPUBLISH' and 'shardnumsub' or 'numsub'
 try('pubsub|' .. numsub, 'pubsub', numsub, ARGV[1])
-try('channel', ARGV[2], ARGV[1], '')
+try(string.lower(ARGV[2]), ARGV[2], ARGV[1], '')
 try('time', 'time')
 return refused
 `;
@@ -45,9 +45,6 @@ const PROBE = new Script(QUEUE_PROBE);
 
 const GRANT_CHANNELS_RULE = '&nest_redis_lock:grant:*';
 const QUEUE_KEYS_RULE = '~nest_redis_lock:*';
-
-/** What the probe calls the channel; its other names are those of commands. */
-const CHANNEL = 'channel';
 
 /**
  * Resolves with the ACL rules that the Redis user lacks for the wait queue at a server. Empty when the user lacks none,
@@ -72,7 +69,7 @@ const rulesIn = (reply: unknown): readonly string[] =>
   [reply].flat().flatMap((one) => {
     const [, name, error] = typeof one === 'string' ? (/^(\S+) (.*)$/s.exec(one) ?? []) : [];
     if (name === undefined || !isNotPermitted(replyError(error ?? ''))) return [];
-    return name === CHANNEL ? [GRANT_CHANNELS_RULE] : [`+${name}`];
+    return name.endsWith('publish') && error?.includes('channel') ? [GRANT_CHANNELS_RULE] : [`+${name}`];
   });
 
 /** Returns the text of the error that names the missing rules. */
