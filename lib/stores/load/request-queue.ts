@@ -1,3 +1,5 @@
+import { ReadyRequests } from './ready-requests.js';
+
 /** Classes of requests, the most urgent one first. */
 const URGENCIES = ['renewal', 'release', 'woken', 'other'] as const;
 
@@ -53,7 +55,7 @@ export class RequestQueue<Q extends Queued> {
   /** The renewals among them. */
   private readonly renewals = new Map<string, Q[]>();
   /** Requests that may be sent, by rank. */
-  private readonly ready = URGENCIES.map(() => new Set<Q>());
+  private readonly ready = URGENCIES.map(() => new ReadyRequests<Q>());
   private hasRenewed = false;
 
   add(one: Q): void {
@@ -63,16 +65,16 @@ export class RequestQueue<Q extends Queued> {
       const length = append(this.lines, name, one);
       if ((isRenewal(one) ? append(this.renewals, name, one) : length) > 1) one.blockers += 1;
     }
-    if (one.blockers === 0) this.ready[one.rank]!.add(one);
+    if (one.blockers === 0) this.isReady(one);
     else if (!isRenewal(one)) this.raiseBefore(one, one.rank);
   }
 
   /** Returns the request to send, and keeps it at the head of its lines until {@link delete} or {@link hold}. */
   next(now: number): Q | undefined {
-    const [renewals, ...others] = this.ready as [Set<Q>, ...Set<Q>[]];
-    let renewal: Q | undefined;
-    for (const one of renewals) if (!renewal || urgentFrom(one) < urgentFrom(renewal)) renewal = one;
-    const [other] = others.find(({ size }) => size > 0) ?? [];
+    const [renewals, ...others] = this.ready;
+    const renewal = renewals!.first;
+    let other: Q | undefined;
+    for (const ready of others) other ??= ready.first;
     const givesWay = other && renewal && this.hasRenewed && now < urgentFrom(renewal);
     const next = givesWay ? other : (renewal ?? other);
     this.hasRenewed = next !== undefined && next === renewal;
@@ -107,7 +109,11 @@ export class RequestQueue<Q extends Queued> {
 
   private unblock(one: Q): void {
     one.blockers -= 1;
-    if (one.blockers === 0) this.ready[one.rank]!.add(one);
+    if (one.blockers === 0) this.isReady(one);
+  }
+
+  private isReady(one: Q): void {
+    this.ready[one.rank]!.add(one, one.urgentFrom);
   }
 
   /** What waits behind others makes them as urgent as itself. */
@@ -116,8 +122,9 @@ export class RequestQueue<Q extends Queued> {
       for (const earlier of this.lines.get(name)!) {
         if (earlier === one) break;
         if (earlier.rank <= rank) continue;
-        if (this.ready[earlier.rank]!.delete(earlier)) this.ready[rank]!.add(earlier);
+        const wasReady = this.ready[earlier.rank]!.delete(earlier);
         earlier.rank = rank;
+        if (wasReady) this.isReady(earlier);
         this.raiseBefore(earlier, rank);
       }
     }
