@@ -16,7 +16,8 @@ export const getLockServiceToken = (name?: string): LockServiceToken => {
   const forTests = name === undefined ? 'forRoot()' : `forRoot({ names: ['${name}'] })`;
   const sentence =
     `LockService${name === undefined ? '' : ` "${name}"`}: import RedisLockModule.${module} into the root module; ` +
-    `in a test, RedisLockTestingModule.${forTests} of 'nest-redis-lock/testing'`;
+    `in a test, RedisLockTestingModule.${forTests} of 'nest-redis-lock/testing'. If it is imported, the app has two ` +
+    `copies of the package, which \`npm ls nest-redis-lock\` shows`;
   const token = Object.defineProperty(() => undefined, 'name', { value: sentence });
   // One token for each name: a module of one build serves classes that the other build has decorated.
   return sharedByBuilds(`token${name === undefined ? '' : `:${name}`}`, token as unknown as LockServiceToken);

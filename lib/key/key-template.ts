@@ -154,8 +154,8 @@ function argumentRoot(
   }
   if (parameters === undefined) {
     throw problem(
-      `has the placeholder ${text}, but the names of the method's parameters cannot be read (another decorator ` +
-        `may hide them). Use an index such as <<0>>, or a key function`,
+      `has the placeholder ${text}, but the names of the method's parameters cannot be read (another decorator, or ` +
+        `Babel for ES5, may hide them). Use an index such as <<0>>, or a key function`,
     );
   }
   const index = parameters.findIndex(({ name }) => name === root);

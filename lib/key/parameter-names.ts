@@ -86,8 +86,12 @@ function memberName(key: Node, computed: boolean): string | undefined {
   return undefined;
 }
 
+/** What Babel for ES5 leaves of an async method. Its names are in a function that cannot be reached. */
+const FORWARDS = /^function \w*\(_x\d*\b.*\{\s*return _\w+\.apply\(this, arguments\);?\s*\}$/s;
+
 function functionParameters(method: AnyFunction): readonly Parameter[] | undefined {
   const source = sourceOf(method);
+  if (FORWARDS.test(source)) return undefined;
   // A function or arrow is an expression; a method needs a class around it, where `super` and `#x` are legal.
   const standalone = `(${source}\n)`;
   const expression = parseExpression(standalone);
@@ -151,14 +155,18 @@ export function placeholderFor(name: string, parameters: readonly Parameter[]): 
 
 /**
  * Returns the inner function of a lowered async method. Compilers move parameters with defaults into it, and leave
- * invented names outside: `m(a_1) { return __awaiter(this, arguments, void 0, function* (a, b = 1) { … }); }`.
+ * invented names outside: `m(a_1) { return __awaiter(this, arguments, void 0, function* (a, b = 1) { … }); }`, or with SWC
+ * and Babel `m(_0) { return _async_to_generator(function* (a, b = 1) { … }).apply(this, arguments); }`.
  */
 function helperBody(method: Method): Method | undefined {
   const last = method.body.type === 'BlockStatement' ? method.body.body.at(-1) : undefined;
   const call = last?.type === 'ReturnStatement' ? last.argument : undefined;
   if (call?.type !== 'CallExpression') return undefined;
   const passesArguments = call.arguments.some((a) => a.type === 'Identifier' && a.name === 'arguments');
-  const inner = call.arguments.at(-1);
+  const { callee } = call;
+  const applied =
+    callee.type === 'MemberExpression' && callee.object.type === 'CallExpression' ? callee.object : call;
+  const inner = applied.arguments.at(-1);
   return passesArguments && inner?.type === 'FunctionExpression' && inner.params.length > 0
     ? inner
     : undefined;

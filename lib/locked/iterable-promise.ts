@@ -1,14 +1,24 @@
-/** Returns the iterator of a promise's result, or throws. */
-export type Iterate = (value: unknown) => AsyncIterator<unknown, unknown, unknown>;
+import { from, Observable, observable, type ObservableInput } from 'rxjs';
 
 type Steps = AsyncIterator<unknown, unknown, unknown>;
 
+/** How readers get the items of a result. */
+export interface Items {
+  /** Returns the iterator of the promise's result, or throws. */
+  iterate(value: unknown): Steps;
+  /** Returns what rxjs gets for the promise's result. */
+  flatten(value: unknown): ObservableInput<unknown>;
+  /** Calls the method as one that is declared to return an Observable. */
+  observe(): Observable<unknown>;
+}
+
 /**
- * Result of a locked method that returns an async iterable and is not async itself: a promise of the iterable, which
- * can also be iterated like it. `for await (const row of service.rows())` and `await service.rows()` both work.
+ * Result of a locked method that is not async itself, and may return a promise, an async iterable or an Observable. It is
+ * a promise that can also be read like these: `await service.rows()`, `for await (const row of service.rows())` and
+ * `service.rows().subscribe(…)` all work.
  */
 export class IterablePromise extends Promise<unknown> implements AsyncGenerator<unknown, unknown, unknown> {
-  private iterate!: Iterate;
+  private items!: Items;
   private steps: Promise<Steps> | undefined;
   /**
    * Whether a caller iterates it, or certainly will. A failure then waits for that caller, and is never an unhandled
@@ -20,6 +30,8 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
   private failure: { readonly error: unknown } | undefined;
   /** Whether a caller has begun to iterate it. */
   isRead = false;
+  private observed: Observable<unknown> | undefined;
+  private hasBegun = false;
 
   /**
    * Creates the promise and begins the work.
@@ -27,14 +39,14 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
    * @param run begins the work; it may resolve the promise before the work ends
    */
   static of(
-    iterate: Iterate,
+    items: Items,
     isForReader: boolean,
     run: (promise: IterablePromise, resolve: (value: unknown) => void) => Promise<unknown>,
   ): IterablePromise {
     let resolve!: (value: unknown) => void;
     let refuse!: (error: unknown) => void;
     const promise = new IterablePromise((...settle) => ([resolve, refuse] = settle));
-    promise.iterate = iterate;
+    promise.items = items;
     promise.isForReader = isForReader;
     promise.refuse = refuse;
     run(promise, resolve).then(resolve, (error: unknown) => promise.fail(error));
@@ -82,9 +94,52 @@ export class IterablePromise extends Promise<unknown> implements AsyncGenerator<
     await this.return(undefined);
   }
 
+  subscribe(...observer: unknown[]): unknown {
+    return this.asObservable().subscribe(...(observer as []));
+  }
+
+  pipe(...operators: unknown[]): unknown {
+    return this.asObservable().pipe(...(operators as []));
+  }
+
+  forEach(next: (value: unknown) => void): Promise<void> {
+    return this.asObservable().forEach(next);
+  }
+
+  /** Lets rxjs flatten it, for example in `mergeMap`. */
+  [observable](): Observable<unknown> {
+    return this.flattened();
+  }
+
+  private flattened(): Observable<unknown> {
+    return new Observable((subscriber) => {
+      this.then(
+        (value) => from(this.items.flatten(value)).subscribe(subscriber),
+        (error: unknown) => subscriber.error(error),
+      );
+    });
+  }
+
+  /** Returns whether the caller has subscribed at once: then each subscription locks by itself. */
+  isObserved(): boolean {
+    this.hasBegun = true;
+    return this.observed !== undefined;
+  }
+
+  /** Returns whether a caller awaits it. If not, a failure waits for a reader. */
+  isAwaited(): boolean {
+    this.isForReader = true;
+    return this.isRequested;
+  }
+
+  private asObservable(): Observable<unknown> {
+    this.isForReader = true;
+    return this.hasBegun ? this.flattened() : (this.observed ??= this.items.observe());
+  }
+
   private iterator(): Promise<Steps> {
     this.isRead = true;
-    return (this.steps ??= this.then((value) => this.iterate(value)));
+    return (this.steps ??= this.then((value) => this.items.iterate(value)));
   }
 
   /**

@@ -1,8 +1,10 @@
+import { of, type Observable, type ObservableInput } from 'rxjs';
 import { isArray } from '../core/errors/describe.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
 import type { LockSection } from '../core/lock-manager.js';
 import { IterablePromise } from './iterable-promise.js';
+import { lockedObservable } from './locked-observable.js';
 import {
   isBusy,
   notRun,
@@ -11,7 +13,7 @@ import {
   type CallLocked,
   type LockedMethodSpec,
 } from './locked-method.js';
-import { asStream, isAsyncIterable, isPromiseLike, isStream } from './streams.js';
+import { asStream, isAsyncIterable, isObservable, isPromiseLike, isStream } from './streams.js';
 
 /** Wraps an async method: the lock is held until its promise settles, and then until a stream in it has been read. */
 export const lockedPromise =
@@ -22,24 +24,30 @@ export const lockedPromise =
     });
 
 /**
- * Wraps a method whose result can be awaited or iterated.
+ * Wraps a method whose result can be awaited, iterated or subscribed to.
  *
- * @param isRead whether the result is known to be iterated; then only the reader gets a failure
+ * @param isRead whether the result is known to be a stream; then only the reader gets a failure
  */
 export const lockedIterable =
   (spec: LockedMethodSpec, isRead: boolean): CallLocked =>
   (self, args, inside) => {
     let skipped = false;
     let wasAwaited = false;
+    let returned: unknown;
     const iterate = (value: unknown): AsyncIterator<unknown, unknown, unknown> => {
       if (isAsyncIterable(value)) return value[Symbol.asyncIterator]();
       if (skipped) return each([]);
       if (wasAwaited && isArray(value)) return each(value);
       throw notIterable(spec, value, wasAwaited);
     };
-    return IterablePromise.of(iterate, isRead, (promise, streams) =>
+    const flatten = (value: unknown): ObservableInput<unknown> =>
+      !isPromiseLike(returned) && (isObservable(value) || isAsyncIterable(value)) ? value : of(value);
+    const observe = () => lockedObservable(spec)(self, args, inside) as Observable<unknown>;
+    return IterablePromise.of({ iterate, flatten, observe }, isRead, (promise, streams) =>
       runLocked(spec, self, args, inside, {
         streams,
+        promise,
+        returns: (value) => void (returned = value),
         skips: () => void (skipped = true),
         rowsOf: (query) => {
           if (promise.isRead) return { [Symbol.asyncIterator]: () => query[Symbol.asyncIterator]() };
@@ -56,8 +64,12 @@ async function* each(values: readonly unknown[]): AsyncGenerator<unknown, undefi
 
 /** Callbacks of a call, before its promise settles. */
 interface Listener {
+  /** What the caller has, if the method may return an Observable. */
+  readonly promise?: IterablePromise;
   /** The result goes on after the method has returned. */
   streams(result: unknown): void;
+  /** The method or its fallback has returned this, perhaps a promise. */
+  returns?(returned: unknown): void;
   /** The method does not run, and its result is undefined. */
   skips?(): void;
   /**
@@ -83,8 +95,10 @@ const runLocked = async (
   const body: LockSection<void> = async () => {
     started = true;
     const returned = spec.original.apply(self, args);
+    listener.returns?.(returned);
     const isQuery = listener.rowsOf && isPromiseLike(returned) && isAsyncIterable(returned);
     const result = await (isQuery ? listener.rowsOf!(returned) : returned);
+    if (isObservable(returned) && !listener.promise?.isAwaited()) throw notRead(spec);
     if (spec.options.oncePerMs !== undefined && isStream(result)) throw streamRefused(spec.where);
     const stream = asStream(result, spec);
     if (!stream) return void (plain = result);
@@ -94,18 +108,35 @@ const runLocked = async (
   };
   try {
     const locks = spec.serviceOf(self);
+    const keys = spec.keysOf(locks, args, self);
+    const options = optionsNow(spec, self, inside);
+    if (listener.promise) {
+      await Promise.resolve();
+      if (listener.promise.isObserved()) return undefined;
+    }
     // A mocked service may return no promise.
-    await spec.run(locks, spec.keysOf(locks, args, self), optionsNow(spec, self, inside), body);
+    await spec.run(locks, keys, options, body);
   } catch (error) {
     const { onBusy } = spec.options;
     if (!onBusy || !isBusy(error, started)) throw error;
-    if (onBusy !== 'skip') return onBusy.apply(self as never, [error, ...args] as never);
+    if (onBusy !== 'skip') {
+      const fallback: unknown = onBusy.apply(self as never, [error, ...args] as never);
+      listener.returns?.(fallback);
+      return fallback;
+    }
     listener.skips?.();
     return undefined;
   }
   if (!started) throw notRun(spec);
   return plain;
 };
+
+const notRead = ({ where, decorator }: LockedMethodSpec): LockConfigurationError =>
+  new LockConfigurationError(
+    `${where}: the compiler did not declare that it returns an Observable, and its caller did not read that at once. Import ` +
+      `Observable as a value, not by "import type". With esbuild, tsx or Babel write ` +
+      `@Reflect.metadata('design:returntype', Observable) below ${decorator}.`,
+  );
 
 const notIterable = (spec: LockedMethodSpec, value: unknown, wasAwaited: boolean): LockConfigurationError => {
   const method = spec.where.slice(spec.where.indexOf('.') + 1);

@@ -2,10 +2,12 @@ import 'reflect-metadata';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { GRANTS, type DecoratorName } from './check-use.js';
 import type { AnyMethod } from './locked-method.js';
+import { isObservable } from './streams.js';
 
 /**
  * How a method returns its result, which decides how long the lock is held. `iterable`: the method is not async, and is
- * not declared to return a promise. `unknown`: the compiler did not emit its return type.
+ * not declared to return a promise. `unknown`: the compiler emitted no return type, or `Promise`, which SWC also emits for
+ * an async generator that it lowers.
  */
 export type ResultStyle = 'promise' | 'observable' | 'generator' | 'iterable' | 'unknown';
 
@@ -29,14 +31,14 @@ export const resultStyle = (
   if (isGenerator(original)) return 'generator';
   if (kind === '[object AsyncFunction]') return 'promise';
   const declared = Reflect.getMetadata('design:returntype', target, property as string) as
-    { name?: string } | undefined;
-  if (declared?.name === 'Observable') return 'observable';
+    { name?: string; prototype?: unknown } | undefined;
+  // By shape: a minified bundle renames the class.
+  if (isObservable(declared?.prototype)) return 'observable';
   if (SYNCHRONOUS.includes(declared) || kind === '[object GeneratorFunction]') {
     throw new LockConfigurationError(
       `${where}: a ${decorator} method must return a Promise, an Observable or an AsyncIterable, because taking a ` +
         `${GRANTS[decorator]} takes time. Make it async.`,
     );
   }
-  if (declared?.name === 'Promise') return 'promise';
-  return declared ? 'iterable' : 'unknown';
+  return declared && declared.name !== 'Promise' ? 'iterable' : 'unknown';
 };

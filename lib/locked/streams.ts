@@ -13,13 +13,14 @@ const has = (value: unknown, ...methods: PropertyKey[]): boolean =>
   value !== null &&
   methods.every((name) => typeof (value as Record<PropertyKey, unknown>)[name] === 'function');
 
-/** Returns true by shape: a second copy of rxjs has another Observable class. */
-export const isObservable = (value: unknown): value is Observable<unknown> => has(value, 'subscribe', 'pipe');
-
 export const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown, unknown, unknown> =>
   has(value, Symbol.asyncIterator);
 
 export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> => has(value, 'then');
+
+/** Returns true by shape: a second copy of rxjs has another Observable class. A call of a locked method is a promise. */
+export const isObservable = (value: unknown): value is Observable<unknown> =>
+  has(value, 'subscribe', 'pipe') && !isPromiseLike(value);
 
 const isFile = (value: unknown): value is FileLike => has(value, 'getStream', 'getHeaders');
 
@@ -63,6 +64,7 @@ const heldObservable = (
     if (late) return subscriber.error(late);
     // Before any code of the source, which may throw: rxjs then runs no teardown that is added later.
     subscriber.add(() => reading.leave());
+    if (subscriber.closed) return;
     subscriber.add(call.streamBegins());
     subscriber.add(reading.inSection(() => source.subscribe(subscriber)));
   });

@@ -149,6 +149,10 @@ describe('parameterNames', () => {
       'esbuild for ES2015',
       `class A { pay(_0) { return __async(this, arguments, function* (userId, dto = {}) { return userId; }); } } A;`,
     ],
+    [
+      'SWC and Babel for ES2015',
+      `class A { pay(_0) { var _this = this; return _wrap(function* (userId, dto = {}) { return userId; }).apply(this, arguments); } } A;`,
+    ],
     ['oxc and swc', `let A = class A { async pay(userId, dto = (() => { return { a: [1, 2] } })()) {} }; A;`],
     [
       'istanbul',
@@ -194,6 +198,10 @@ describe('parameterNames', () => {
   it('answers undefined when nothing can be read, instead of guessing', () => {
     class Service {}
     expect(parameterNames(Service, 'native', Math.max)).toBeUndefined();
+    const babelForES5: unknown = runInNewContext(
+      '(function pay(_x) { return _pay.apply(this, arguments); })',
+    );
+    expect(parameterNames(Service, 'pay', babelForES5)).toBeUndefined();
     expect(parameterNames(Service, 'bound', ((a: string) => a).bind(null))).toBeUndefined();
     expect(parameterNames(Service, 'proxy', new Proxy((a: string) => a, {}))).toBeUndefined();
     expect(parameterNames(new Proxy(Service, {}), 'missing', undefined)).toBeUndefined();

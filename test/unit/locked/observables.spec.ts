@@ -1,10 +1,13 @@
 import 'reflect-metadata';
+import { setImmediate } from 'node:timers/promises';
 import {
   concat,
+  EMPTY,
   firstValueFrom,
   from,
   interval,
   lastValueFrom,
+  mergeMap,
   NEVER,
   Observable,
   of,
@@ -13,9 +16,9 @@ import {
   throwError,
   toArray,
 } from 'rxjs';
-import { describe, expect, it } from 'vitest';
-import { LockConfigurationError, Locked, currentLease, type LockService } from 'nest-redis-lock';
-import { until } from '../../support/async.js';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { Limited, LockConfigurationError, Locked, currentLease, type LockService } from 'nest-redis-lock';
+import { collectUnhandledRejections, until } from '../../support/async.js';
 import { isIdle, lockedInstance } from './fixture.js';
 
 const broken = new Error('broken half-way');
@@ -209,6 +212,168 @@ describe('a method that returns an Observable', () => {
     await expect(seen).resolves.toBe(1);
     await idle(locks);
   });
+});
+
+async function* numbers(): AsyncGenerator<number> {
+  yield* [1, 2];
+}
+
+/** As a compiler leaves it that emits no types: esbuild, tsx, Babel. */
+class Undeclared {
+  readonly subject = new Subject<number>();
+  readonly Observable = Observable;
+  calls = 0;
+  begun = 0;
+
+  @Locked('feed')
+  live() {
+    this.calls++;
+    return new this.Observable<number>((reader) => {
+      this.begun++;
+      return this.subject.subscribe(reader);
+    });
+  }
+
+  @Locked('feed', { onBusy: 'skip' })
+  skips() {
+    return EMPTY;
+  }
+
+  @Locked('feed', { onBusy: () => of(7) })
+  fallsBack() {
+    return of(1);
+  }
+
+  @Locked('feed')
+  generated() {
+    return numbers();
+  }
+
+  @Locked('feed')
+  list() {
+    return Promise.resolve([1, 2]);
+  }
+
+  @Locked('outer')
+  @Locked('inner')
+  twice() {
+    return Promise.resolve(++this.calls);
+  }
+
+  @Limited('feed', { permits: 1 })
+  limited() {
+    return of(1);
+  }
+}
+
+describe('a method that is not declared to return an Observable, and returns one', () => {
+  beforeAll(() => {
+    const methods = Object.getOwnPropertyNames(Undeclared.prototype);
+    const declared = methods.map((name) =>
+      Reflect.getMetadata('design:returntype', Undeclared.prototype, name),
+    );
+    expect(declared.filter(Boolean)).toEqual([]);
+  });
+
+  it.each<[string, (feed: Observable<number>) => Promise<unknown>]>([
+    ['subscribed to', (feed) => new Promise((seen) => feed.subscribe(seen))],
+    ['piped', (feed) => firstValueFrom(feed.pipe(toArray())).then(([first]) => first)],
+    ['read by forEach', (feed) => new Promise((seen) => void feed.forEach(seen))],
+    ['flattened', (feed) => lastValueFrom(of(0).pipe(mergeMap(() => feed)))],
+    ['awaited', async (feed) => firstValueFrom(await (feed as never as Promise<typeof feed>))],
+  ])('can be %s, and holds the lock until the end', async (_how, read) => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    const seen = read(instance.live());
+    await until(() => instance.subject.observed);
+    expect(await locks.isLocked('feed')).toBe(true);
+    instance.subject.next(1);
+    instance.subject.complete();
+    await expect(seen).resolves.toBe(1);
+    await idle(locks);
+  });
+
+  it('holds a permit as long', async () => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    await expect(lastValueFrom(instance.limited())).resolves.toBe(1);
+    await idle(locks);
+  });
+
+  it('locks each subscription of a caller that subscribes at once', async () => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    const feed = instance.limited().pipe(toArray());
+    await setImmediate();
+    expect(isIdle(locks)).toBe(true);
+    for (const _time of [1, 2]) await expect(lastValueFrom(feed)).resolves.toEqual([1]);
+    await idle(locks);
+  });
+
+  it('gives the lock back at once when nothing reads it, and refuses a later reader', async () => {
+    const unhandled = collectUnhandledRejections();
+    const { instance, locks } = lockedInstance(Undeclared);
+    const feed = instance.live();
+    await until(() => instance.calls === 1);
+    await idle(locks);
+    expect(await unhandled.finish()).toEqual([]);
+    await expect(lastValueFrom(feed)).rejects.toThrow(
+      /Undeclared\.live: .*design:returntype.* below @Locked/,
+    );
+    expect(instance.begun).toBe(0);
+  });
+
+  it('does not begin, and gives the lock back, when a flattening leaves before the lock is there', async () => {
+    const { instance, locks } = lockedInstance(Undeclared, 10_000);
+    const lease = await locks.acquire('feed');
+    const left = from(instance.live()).subscribe();
+    await until(() => locks.usage.leases === 2);
+    left.unsubscribe();
+    await lease.release();
+    await idle(locks);
+    expect(instance.begun).toBe(0);
+  });
+
+  it('is not mistaken for a promise of two decorators that is awaited later', async () => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    const later = instance.twice();
+    await until(() => instance.calls === 1);
+    await idle(locks);
+    await expect(later).resolves.toBe(1);
+  });
+
+  it('delivers a taken lock to its subscriber, and nowhere else', async () => {
+    const unhandled = collectUnhandledRejections();
+    const { instance, locks } = lockedInstance(Undeclared);
+    await using _lease = await locks.acquire('feed');
+    await expect(lastValueFrom(instance.live())).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(await unhandled.finish()).toEqual([]);
+  });
+
+  it('gives no value when it is skipped, and the values of its fallback', async () => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    await using _lease = await locks.acquire('feed');
+    await expect(lastValueFrom(instance.skips(), { defaultValue: 'none' })).resolves.toBe('none');
+    await expect(lastValueFrom(from(instance.fallsBack()))).resolves.toBe(7);
+  });
+
+  it('is flattened like the iterable or the promise that it is', async () => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    await expect(lastValueFrom(from(instance.generated()).pipe(toArray()))).resolves.toEqual([1, 2]);
+    await idle(locks);
+    await expect(lastValueFrom(from(instance.list()).pipe(toArray()))).resolves.toEqual([[1, 2]]);
+    await idle(locks);
+  });
+});
+
+it('a method acquires no lock before a subscription also when a bundle has renamed the class Observable', () => {
+  class Renamed extends Observable<number> {}
+  class Feed {
+    @Locked('feed')
+    live(): Renamed {
+      return EMPTY;
+    }
+  }
+  const { instance, locks } = lockedInstance(Feed);
+  instance.live();
+  expect(isIdle(locks)).toBe(true);
 });
 
 describe('a method that returns a promise of an Observable', () => {
