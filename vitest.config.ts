@@ -27,7 +27,7 @@ const GATE_LABORATORY = ['test/faults/each-topology.spec.ts'];
 
 /** Apps with further versions and libraries: `npm run test:installs`, once a night. */
 const INSTALLS = [
-  'test/package/{fresh-clone,http-only,job-queue,nest-10,nest-12-jest,no-redis,opentelemetry,terminus}.spec.ts',
+  'test/package/{builds,fresh-clone,http-only,job-queue,nest-10,nest-12-jest,no-redis,opentelemetry,terminus}.spec.ts',
 ];
 
 /** Thousands of seeds of the other simulations: `npm run test:seeds`, once a night. */

@@ -19,6 +19,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   'nest-redis-lock/store': () => import('nest-redis-lock/store'),
   'nest-redis-lock/testing': () => import('nest-redis-lock/testing'),
   'prom-client': () => import('prom-client'),
+  rxjs: () => import('rxjs'),
   typeorm: () => import('typeorm'),
   './world.js': () => import('./world.js'),
 };

@@ -110,6 +110,7 @@ describe('an ESM app with a CommonJS dependency, and so with both builds in one 
       const { injected, decorated } = (await app.run('dist/second-copy.js', {})) as Record<string, string>;
       expect(injected).toContain("Nest can't resolve dependencies of the Injected");
       expect(decorated).toContain("Nest can't resolve dependencies of the Decorated");
+      expect(decorated).toContain('two copies of the package, which `npm ls nest-redis-lock` shows');
     },
   );
 
