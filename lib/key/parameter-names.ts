@@ -173,7 +173,7 @@ function helperBody(method: Method): Method | undefined {
 }
 
 /** Returns the source text, also of a class with a static `toString`. */
-const sourceOf = (target: AnyFunction): string => Function.prototype.toString.call(target);
+export const sourceOf = (target: AnyFunction): string => Function.prototype.toString.call(target);
 
 function parseExpression(source: string): Expression | undefined {
   const program = tryParse(source, 'module') ?? tryParse(source, 'script');

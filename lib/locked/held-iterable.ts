@@ -4,6 +4,9 @@ import { Reading } from './reading.js';
 type AnyFunction = (...args: unknown[]) => unknown;
 type Methods = Record<PropertyKey, AnyFunction | undefined>;
 
+export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> =>
+  typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function';
+
 /** A returned object and its current reading. A method may return the same object more than once. */
 interface Held {
   reading: Reading;
@@ -164,7 +167,7 @@ const afterwards = (call: () => unknown, then: (outcome?: { value: unknown }) =>
     then();
     throw error;
   }
-  if (!isPromise(result)) {
+  if (!isPromiseLike(result)) {
     then({ value: result });
     return result;
   }
@@ -179,9 +182,6 @@ const afterwards = (call: () => unknown, then: (outcome?: { value: unknown }) =>
     },
   );
 };
-
-const isPromise = (value: unknown): value is Promise<unknown> =>
-  typeof value === 'object' && value !== null && typeof (value as PromiseLike<unknown>).then === 'function';
 
 /**
  * Returns true for the last step. A driver's cursor has a `next()` that returns a row, which may have a field `done`,

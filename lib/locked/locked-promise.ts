@@ -3,6 +3,7 @@ import { isArray } from '../core/errors/describe.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
 import type { LockSection } from '../core/lock-manager.js';
+import { isPromiseLike } from './held-iterable.js';
 import { IterablePromise } from './iterable-promise.js';
 import { lockedObservable } from './locked-observable.js';
 import {
@@ -13,7 +14,7 @@ import {
   type CallLocked,
   type LockedMethodSpec,
 } from './locked-method.js';
-import { asStream, isAsyncIterable, isObservable, isPromiseLike, isStream } from './streams.js';
+import { asStream, isAsyncIterable, isObservable, isStream } from './streams.js';
 
 /** Wraps an async method: the lock is held until its promise settles, and then until a stream in it has been read. */
 export const lockedPromise =
@@ -68,7 +69,7 @@ interface Listener {
   readonly promise?: IterablePromise;
   /** The result goes on after the method has returned. */
   streams(result: unknown): void;
-  /** The method or its fallback has returned this, perhaps a promise. */
+  /** The method has returned this, perhaps a promise. */
   returns?(returned: unknown): void;
   /** The method does not run, and its result is undefined. */
   skips?(): void;
@@ -119,11 +120,7 @@ const runLocked = async (
   } catch (error) {
     const { onBusy } = spec.options;
     if (!onBusy || !isBusy(error, started)) throw error;
-    if (onBusy !== 'skip') {
-      const fallback: unknown = onBusy.apply(self as never, [error, ...args] as never);
-      listener.returns?.(fallback);
-      return fallback;
-    }
+    if (onBusy !== 'skip') return onBusy.apply(self as never, [error, ...args] as never);
     listener.skips?.();
     return undefined;
   }

@@ -1,5 +1,5 @@
 import { Observable } from 'rxjs';
-import { holdIterable } from './held-iterable.js';
+import { holdIterable, isPromiseLike } from './held-iterable.js';
 import { holdNodeStream, type NodeStream } from './held-node-stream.js';
 import { holdWebStream, isWebStream } from './held-web-stream.js';
 import { Reading } from './reading.js';
@@ -15,8 +15,6 @@ const has = (value: unknown, ...methods: PropertyKey[]): boolean =>
 
 export const isAsyncIterable = (value: unknown): value is AsyncIterable<unknown, unknown, unknown> =>
   has(value, Symbol.asyncIterator);
-
-export const isPromiseLike = (value: unknown): value is PromiseLike<unknown> => has(value, 'then');
 
 /** Returns true by shape: a second copy of rxjs has another Observable class. A call of a locked method is a promise. */
 export const isObservable = (value: unknown): value is Observable<unknown> =>

@@ -1,3 +1,4 @@
+import { sourceOf } from '../key/parameter-names.js';
 import { GRANTS } from './check-use.js';
 import { lockedMethodsOf, ownLockedMethods, prototypesOf, type LockedMethod } from './lock-binding.js';
 
@@ -95,5 +96,3 @@ const callsSuper = (owner: object, method: AnyFunction, name: PropertyKey): bool
     `super\\s*(?:\\.prototype\\s*)?\\??\\.\\s*${quoted}(?![\\w$])|(?:superPropGet|_get)\\d*\\([^;]*["']${quoted}["']`,
   ).test(text);
 };
-
-const sourceOf = (target: AnyFunction): string => Function.prototype.toString.call(target);
