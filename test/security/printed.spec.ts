@@ -16,7 +16,7 @@ import { until } from '../support/async.js';
 import { MysqlLab } from '../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../support/postgres/postgres-lab.js';
 import { Lab } from '../support/redis/lab.js';
-import { RedisSentinels } from '../support/redis/redis-sentinels.js';
+import { RedisSentinels } from '../support/servers/redis-sentinels.js';
 import { openLocksOn } from '../support/stores/open-locks-on.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
 import { ZooKeeperLab } from '../support/zookeeper/zookeeper-lab.js';
