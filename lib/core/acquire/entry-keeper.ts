@@ -14,6 +14,8 @@ const LONGEST_PERIOD_MS = 2_000;
 /** Entry time to live: 3 refresh periods + 2 s, so that a single time-out does not expire it. */
 const PERIODS_ALIVE = 3;
 const ANSWER_MS = 2_000;
+/** Maximum number of entries in one turn of the event loop: it takes some ms. */
+const AT_ONCE = 1_000;
 
 /** Reply for one queue entry. */
 export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
@@ -89,9 +91,14 @@ export class EntryKeeper {
     this.farthest = entries.reduce((farthest, entry) => Math.max(farthest, this.queuedBefore(entry)), 0);
     this.arm();
     const kinds = new Set(entries.map(({ claim }) => claim.kind));
-    await Promise.all(
-      [...kinds].map((kind) => this.keepSome(entries.filter(({ claim }) => claim.kind === kind))),
-    );
+    for (const kind of kinds) {
+      const ofKind = entries.filter(({ claim }) => claim.kind === kind);
+      for (let at = 0; at < ofKind.length; at += AT_ONCE) {
+        if (at > 0) await new Promise<void>((resolve) => void this.runtime.soon(resolve));
+        const some = ofKind.slice(at, at + AT_ONCE).filter((entry) => this.entries.has(entry));
+        if (some.length > 0) void this.keepSome(some);
+      }
+    }
   }
 
   /** Refreshes the entries of one kind. */
