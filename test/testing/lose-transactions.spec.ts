@@ -1,54 +1,6 @@
-import { createTestingLocks, type LossReport } from 'nest-redis-lock/testing';
-import { fenceTransaction } from 'nest-redis-lock/fencing';
 import { describe, expect, it } from 'vitest';
 import type { Lease } from 'nest-redis-lock';
-
-type Reply = { readonly command: string; readonly rows: readonly { readonly name: string }[] };
-
-/** A connection with the methods and marks of a client of `pg`. It notes its statements, and replies as it is told. */
-class FakeClient {
-  readonly sent: string[] = [];
-  replies: Record<string, () => Promise<Reply>> = {};
-  key = '';
-  processID = 1;
-  connection = {};
-  async query(text: string): Promise<Reply> {
-    this.sent.push(text);
-    const reply = this.replies[text];
-    if (reply) return reply();
-    return { command: text.split(' ')[0]!.toUpperCase(), rows: [{ name: this.key }] };
-  }
-}
-
-const WRITE = 'UPDATE stock SET remaining = 1';
-
-const setup = () => {
-  const locks = createTestingLocks('memory', { maxWaitMs: 1_000 });
-  const client = new FakeClient();
-  type Options = Partial<Parameters<typeof locks.testing.loseEverywhere>[1]>;
-  const lose = (scenario: () => unknown, options: Options = {}): Promise<LossReport> =>
-    locks.testing.loseEverywhere(scenario, { databases: [client], ...options });
-  const locked = (work: (lease: Lease) => unknown, options?: Options) =>
-    lose(() => locks.withLock('tea', work), options);
-  /** Runs statements under the lock. Returns the statements that are reported. */
-  const reported = async (...statements: string[]): Promise<string[]> => {
-    const report = await locked(async () => {
-      for (const sql of statements) await client.query(sql).catch(() => undefined);
-    });
-    return [...new Set(report.unfenced.map(({ what }) => what))];
-  };
-  /** Fences by a query function, which sends its statements on the client. */
-  const fence = (lease: Lease): Promise<void> =>
-    fenceTransaction(
-      async (sql, parameters) => {
-        client.key = String(parameters[0]);
-        return [...(await client.query(sql)).rows];
-      },
-      lease,
-      { dialect: 'postgres' },
-    );
-  return { locks, client, lose, locked, reported, fence };
-};
+import { setup, WRITE, type Reply } from './fake-client.js';
 
 describe('a transaction around the lock', () => {
   const around = (fenced: boolean) => {
