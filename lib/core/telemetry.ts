@@ -64,11 +64,13 @@ export interface LockStoreMessage {
 export interface FenceMessage {
   readonly lease: Lease;
   readonly error?: unknown;
+  /** Set by the testing module: the fence is refused, as if a later holder had been in the database. */
+  isRefused?: boolean;
 }
 
 // References keep the channels alive: a channel without one loses its subscribers.
 export const acquisitions = tracingChannel<object, LockAcquireMessage>('nest-redis-lock:acquire');
-const sections = tracingChannel<object, LockSectionMessage>('nest-redis-lock:section');
+export const sections = tracingChannel<object, LockSectionMessage>('nest-redis-lock:section');
 const holdsBegan = channel('nest-redis-lock:hold-began');
 const holdsEnded = channel('nest-redis-lock:hold-ended');
 const stores = channel('nest-redis-lock:store');

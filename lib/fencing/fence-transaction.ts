@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { fencedError } from '../core/errors/error-messages.js';
 import { LockConfigurationError, withLabel } from '../core/errors/lock.errors.js';
 import { formatValue } from '../core/errors/describe.js';
-import { fences as channel } from '../core/telemetry.js';
+import { fences as channel, type FenceMessage } from '../core/telemetry.js';
 import { Lease } from '../core/lease/lease.js';
 import type { LeasePart } from '../core/lease/lease-part.js';
 import { DIALECTS, type DialectSql } from './fence-dialects.js';
@@ -78,6 +78,7 @@ const raise = async (
   sql: DialectSql,
   table: string,
   fences: readonly Fence[],
+  message: Partial<FenceMessage>,
 ): Promise<void> => {
   const { query, execute = query } = statements;
   const text = sql.upsert(table, fences.length);
@@ -95,6 +96,7 @@ const raise = async (
     late = fences.find(({ name, token }) => !(stored.get(name)! <= token));
   }
   if (statements.inTransaction?.() === false) throw noTransaction('a connection without an open transaction');
+  if (message.isRefused) late ??= fences[0];
   if (late) {
     const { key, hold, label } = late.part;
     const error = fencedError(late.lease.shown(key), hold.claim, late.token, stored.get(late.name));
@@ -128,13 +130,25 @@ export const fenceTransaction = (
   options: FencingOptions = {},
 ): Promise<void> => {
   if (!channel.hasSubscribers) return fence(tx, lease, options);
-  return channel.tracePromise(() => fence(tx, lease, options), { lease });
+  const message: FenceMessage = { lease };
+  return channel.tracePromise(() => fence(tx, lease, options, message), message);
 };
 
-const fence = async (tx: FencingTransaction, lease: Lease, options: FencingOptions): Promise<void> => {
+const fence = async (
+  tx: FencingTransaction,
+  lease: Lease,
+  options: FencingOptions,
+  message: Partial<FenceMessage> = {},
+): Promise<void> => {
   const { table, dialect } = resolveFencing('fenceTransaction', options);
   const fences = fencesOf(lease);
   const statements = statementsOf('fenceTransaction', tx);
   if (statements.outside !== undefined) throw noTransaction(statements.outside);
-  await raise(statements, DIALECTS[dialectOf('fenceTransaction', statements, dialect)], table, fences);
+  await raise(
+    statements,
+    DIALECTS[dialectOf('fenceTransaction', statements, dialect)],
+    table,
+    fences,
+    message,
+  );
 };

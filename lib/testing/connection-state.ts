@@ -1,3 +1,4 @@
+import type { Lease } from '../core/lease/lease.js';
 import type { Statement } from './statements.js';
 
 /** A call of a watched object. */
@@ -8,19 +9,31 @@ export interface WatchedCall {
   readonly at: string | undefined;
 }
 
-/** Keys whose leases were passed to `fenceTransaction`, in one transaction or one watched method. */
-export type FencedKeys = ReadonlySet<string>;
-
 /** The locks at the time of a call. */
 export interface Moment {
-  /** Whether the app holds a lock, or runs on after its loss. */
-  readonly isInSection: boolean;
-  /** Keys that the work has lost. Empty: it is not late. */
-  readonly lostKeys: readonly string[];
+  /** Whether the run had acquired a lock before. Earlier calls prepare its data. */
+  readonly isStarted: boolean;
+  /** Leases of the run that have not ended. */
+  readonly leases: readonly Lease[];
+  /** Whether the call came from a section, or one of the leases has none. */
+  readonly isCovered: boolean;
 }
 
-/** Hears of each write that has happened. */
-export type Wrote = (call: WatchedCall, moment: Moment, fenced: FencedKeys) => void;
+/** Why a call needs a look although its lock may have been held. */
+export type Doubt = 'rejected' | 'opaque' | 'unwatched' | 'unawaited';
+
+/** A call that has written, or may have. */
+export interface Written {
+  readonly call: WatchedCall;
+  /** Locks when it was sent, and when it was committed. */
+  readonly moments: readonly Moment[];
+  /** Leases whose fence its transaction or method has passed. */
+  readonly fences?: ReadonlySet<Lease> | undefined;
+  readonly doubt?: Doubt | undefined;
+}
+
+/** Hears of each write at its reply. */
+export type Wrote = (written: Written) => void;
 
 /** What follows from the end of a call. */
 export interface Ending {
@@ -28,14 +41,13 @@ export interface Ending {
   readonly failed?: () => void;
 }
 
-/** Collects the keys of fences. */
+/** Collects the leases of fences that have passed. */
 export interface Scope {
-  readonly fenced: Set<string>;
+  readonly fenced: Set<Lease>;
 }
 
-interface Write {
-  readonly call: WatchedCall;
-  readonly moment: Moment;
+interface Write extends Written {
+  readonly wrote: Wrote;
   hasFailed: boolean;
 }
 
@@ -46,15 +58,14 @@ interface Layer extends Scope {
   readonly writes: Write[];
 }
 
-const NONE: FencedKeys = new Set();
-
 const layer = (name?: string): Layer => ({ name, fenced: new Set(), writes: [] });
 
-/** The later of two moments of a write. A loss at the first one remains. */
-const both = (written: Moment, committed: Moment): Moment => ({
-  isInSection: written.isInSection || committed.isInSection,
-  lostKeys: written.lostKeys.length > 0 ? written.lostKeys : committed.lostKeys,
-});
+/** Writes that have not failed, with the fences that have passed until now. */
+const writesIn = (layers: readonly Layer[] = []): (() => readonly Write[]) => {
+  const fences = new Set(layers.flatMap(({ fenced }) => [...fenced]));
+  const writes = layers.flatMap((one) => one.writes);
+  return () => writes.filter(({ hasFailed }) => !hasFailed).map((write) => ({ ...write, fences }));
+};
 
 /** PostgreSQL replies `ROLLBACK` to the COMMIT of a transaction that has failed. */
 const isRollback = (reply: unknown): boolean =>
@@ -78,39 +89,50 @@ export class ConnectionState {
     return this.layers?.at(-1);
   }
 
-  /** Forgets the transaction: its connection was released. */
+  /** Forgets the transaction: the server has rolled it back. */
   reset(): void {
     this.layers = undefined;
   }
 
+  /** Forgets the transaction, and reports its writes: later work may commit them. */
+  abandon(): void {
+    const writes = writesIn(this.layers)();
+    this.reset();
+    for (const write of writes) write.wrote({ ...write, doubt: 'unawaited' });
+  }
+
   /** Notes a statement that is sent now. Returns what follows from its end. */
-  send({ kind, savepoint }: Statement, call: WatchedCall, moment: Moment, wrote: Wrote): Ending {
-    if (kind === 'write') return this.write(call, moment, wrote);
+  send({ kind, savepoint, isSeveral }: Statement, call: WatchedCall, moment: Moment, wrote: Wrote): Ending {
+    if (kind === 'write') return this.write(call, moment, wrote, isSeveral);
     if (kind === 'several') {
-      const open = this.end(moment, wrote);
-      const own = this.write(call, moment, wrote);
-      return { succeeded: (value) => [open, own].forEach(({ succeeded }) => succeeded?.(value)) };
+      const open = this.end(moment);
+      const own = this.write(call, moment, wrote, true);
+      return { ...own, succeeded: (value) => [open, own].forEach(({ succeeded }) => succeeded?.(value)) };
     }
     if (this.isPool || kind === 'read') return {};
-    if (kind === 'begin') return this.begin(moment, wrote);
-    if (kind === 'commit') return this.end(moment, wrote);
+    if (kind === 'begin') return this.begin(moment);
+    if (kind === 'commit') return this.end(moment);
     if (kind === 'rollback') this.reset();
     if (kind === 'savepoint') this.layers?.push(layer(savepoint));
     if (kind === 'release') for (const one of this.from(savepoint) ?? []) one.name = undefined;
     return kind === 'rollback to' ? this.rollBackTo(savepoint) : {};
   }
 
-  private write(call: WatchedCall, moment: Moment, wrote: Wrote): Ending {
-    const layers = this.layers;
-    if (!layers) return { succeeded: () => wrote(call, moment, NONE) };
-    const write: Write = { call, moment, hasFailed: false };
-    layers.at(-1)!.writes.push(write);
+  /** Of several statements in one text, the first may be committed although the text fails. */
+  private write(call: WatchedCall, moment: Moment, wrote: Wrote, isSeveral = false): Ending {
+    const written: Written = { call, moments: [moment] };
+    if (!this.layers) {
+      const failed = isSeveral && { failed: () => wrote({ ...written, doubt: 'rejected' }) };
+      return { succeeded: () => wrote(written), ...failed };
+    }
+    const write: Write = { ...written, wrote, hasFailed: false };
+    this.layers.at(-1)!.writes.push(write);
     return { failed: () => (write.hasFailed = true) };
   }
 
   /** MySQL commits the transaction that is open at a BEGIN. */
-  private begin(moment: Moment, wrote: Wrote): Ending {
-    const { succeeded } = this.end(moment, wrote);
+  private begin(moment: Moment): Ending {
+    const { succeeded } = this.end(moment);
     const layers = (this.layers = [layer()]);
     const failed = (): void => {
       if (this.layers === layers) this.reset();
@@ -118,16 +140,15 @@ export class ConnectionState {
     return succeeded ? { succeeded, failed } : { failed };
   }
 
-  private end(moment: Moment, wrote: Wrote): Ending {
-    const layers = this.layers;
+  /** A fence counts if it has passed before the end is sent. */
+  private end(moment: Moment): Ending {
+    const writes = this.layers && writesIn(this.layers);
     this.reset();
-    if (!layers) return {};
+    if (!writes) return {};
     return {
       succeeded: (reply) => {
         if (isRollback(reply)) return;
-        const fenced = new Set(layers.flatMap((one) => [...one.fenced]));
-        for (const write of layers.flatMap(({ writes }) => writes))
-          if (!write.hasFailed) wrote(write.call, both(write.moment, moment), fenced);
+        for (const write of writes()) write.wrote({ ...write, moments: [...write.moments, moment] });
       },
     };
   }

@@ -7,8 +7,8 @@ import type { HeldLock } from '../core/held-locks.js';
 import { detached } from '../core/nesting/section.js';
 import type { LockService } from '../lock.service.js';
 import { LossReport, type UnfencedWrite } from './loss-report.js';
-import type { FencedKeys, Moment, WatchedCall } from './connection-state.js';
-import { WatchedCalls, type CallObserver } from './watched-calls.js';
+import { asides, LossRun, type Loss } from './loss-run.js';
+import { WatchedCalls } from './watched-calls.js';
 
 /** An object, and the names of its methods that write. */
 export type WritingMethods = readonly [target: object, ...methods: string[]];
@@ -60,78 +60,9 @@ const checkOptions = (options: LoseEverywhereOptions): void => {
 /** A scenario with more steps is a mistake: each step costs two runs. */
 const MAX_STEPS = 1_000;
 
-/** Takes the locks of a section away, and lets another process have them. */
-type Lose = (held: readonly HeldLock[], noticed: boolean) => Promise<void>;
-
-/** One run of the scenario. Its locks are lost before step `lossAt`; none are lost at step 0. */
-class LossRun implements CallObserver {
-  readonly isWatching = true;
-  steps = 0;
-  writes = 0;
-  readonly unfenced: UnfencedWrite[] = [];
-  private isLosing = false;
-  private lostBefore: string | undefined;
-  private lostKeys: readonly string[] = [];
-
-  constructor(
-    private readonly locks: LockService,
-    private readonly lossAt: number,
-    private readonly noticed: boolean,
-    private readonly lose: Lose,
-  ) {}
-
-  get isReached(): boolean {
-    return this.lostBefore !== undefined;
-  }
-
-  now(): Moment {
-    const isInSection = this.locks.usage.leases > 0;
-    return { isInSection, lostKeys: isInSection ? this.lostKeys : [] };
-  }
-
-  before({ what }: WatchedCall): Promise<void> | undefined {
-    const held = this.isReached ? [] : this.locks.held();
-    if (held.length === 0 || ++this.steps !== this.lossAt) return undefined;
-    this.lostBefore = what;
-    this.lostKeys = held.map(({ key }) => key);
-    this.isLosing = true;
-    return this.lose(held, this.noticed).finally(() => (this.isLosing = false));
-  }
-
-  wrote(call: WatchedCall, { isInSection, lostKeys }: Moment, fenced: FencedKeys): void {
-    if (isInSection) this.writes++;
-    if (lostKeys.length === 0 || lostKeys.some((key) => fenced.has(key))) return;
-    const { lostBefore = '', lossAt: step, noticed } = this;
-    this.unfenced.push({ ...call, lostBefore, step, noticed });
-  }
-
-  /** Runs the scenario. Resolves with its error, or undefined. */
-  async run(scenario: () => unknown): Promise<{ readonly error: unknown } | undefined> {
-    // The new lease is the only one: the work that had lost its locks is over.
-    const stop = this.locks.on('acquired', () => {
-      if (!this.isLosing && this.locks.usage.leases <= 1) this.lostKeys = [];
-    });
-    try {
-      await scenario();
-      return undefined;
-    } catch (error) {
-      return { error };
-    } finally {
-      stop();
-    }
-  }
-}
-
-const IDLE: CallObserver = {
-  isWatching: false,
-  now: () => ({ isInSection: false, lostKeys: [] }),
-  before: () => undefined,
-  wrote: () => undefined,
-};
-
 /** Runs a scenario again and again, and takes its locks away before one watched call after the other. */
 class LoseEverywhere {
-  private readonly calls = new WatchedCalls(IDLE);
+  private readonly calls = new WatchedCalls();
   private runs = 0;
   /** Error of `meanwhile`: it belongs to the test, and not to the section. */
   private broken: { readonly error: unknown } | undefined;
@@ -147,10 +78,10 @@ class LoseEverywhere {
     try {
       for (const database of databases) this.calls.database(database);
       for (const [target, ...names] of writes) for (const name of names) this.calls.method(target, name);
-      const first = await this.runWith(scenario, 0, false);
+      const first = await this.runWith(scenario, { lossAt: 0, noticed: false, refuses: false });
       if (first.failure) throw first.failure.error;
       this.checkSeen(first.run);
-      const all = await this.allRuns(scenario, first.run.writes);
+      const all = [first, ...(await this.allRuns(scenario, first.run.writes))];
       const unfenced = all.flatMap(({ run }) => run.unfenced).filter((write) => !isExcepted(except, write));
       const failed = all.filter(({ failure }) => failure).length;
       return new LossReport(first.run.steps, this.runs, first.run.writes, failed, unfenced);
@@ -166,25 +97,24 @@ class LoseEverywhere {
    */
   private async allRuns(scenario: () => unknown, writes: number): Promise<Ran[]> {
     const all: Ran[] = [];
-    for (let step = 1; step <= MAX_STEPS; step++) {
-      const unnoticed = await this.runWith(scenario, step, false);
+    for (let lossAt = 1; lossAt <= MAX_STEPS; lossAt++) {
+      const unnoticed = await this.runWith(scenario, { lossAt, noticed: false, refuses: false });
       const { run, failure } = unnoticed;
+      all.push(unnoticed);
       if (!run.isReached && (failure || run.writes < writes)) throw notRepeated(run.writes, writes, failure);
       if (!run.isReached) return all;
-      all.push(unnoticed, await this.runWith(scenario, step, true));
+      all.push(await this.runWith(scenario, { lossAt, noticed: true, refuses: false }));
+      if (run.hasPassed) all.push(await this.runWith(scenario, { lossAt, noticed: false, refuses: true }));
     }
     throw new LockConfigurationError(
       `The scenario of testing.loseEverywhere has more than ${MAX_STEPS} steps: run the use case once in it.`,
     );
   }
 
-  private async runWith(scenario: () => unknown, step: number, noticed: boolean): Promise<Ran> {
-    const run = new LossRun(this.locks, step, noticed, (...loss) => this.lose(...loss));
+  private async runWith(scenario: () => unknown, loss: Loss): Promise<Ran> {
+    const run = new LossRun(this.locks, loss, (...lost) => this.lose(...lost));
     if (this.runs++ > 0) await this.endLeftHolds();
-    this.calls.reset();
-    this.calls.observer = run;
-    const failure = await run.run(scenario);
-    this.calls.observer = IDLE;
+    const failure = await this.calls.watch(run, scenario);
     if (this.broken) throw this.broken.error;
     return { run, failure };
   }
@@ -221,7 +151,7 @@ class LoseEverywhere {
       const lease = wanted.length > 0 ? await outside.tryAcquire(wanted) : null;
       if (!lease) return;
       try {
-        if (!calls.isInTransaction) await calls.aside(() => options.meanwhile?.(lease));
+        if (!calls.isInTransaction) await asides.run(true, () => options.meanwhile?.(lease));
       } catch (error) {
         this.broken ??= { error };
       } finally {

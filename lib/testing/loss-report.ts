@@ -1,10 +1,19 @@
-import type { WatchedCall } from './connection-state.js';
+import type { Doubt, WatchedCall } from './connection-state.js';
 
-/** A write that went on after the lock of its section was lost, without a fence. */
+/**
+ * Why a call is in the report. `lost`: it wrote without a fence after its lock was lost. `unlocked`: it wrote although no lock
+ * was held from before it was sent until its reply, in a run without a loss. The others could not be seen. `rejected`: it
+ * failed, and may have written before. `opaque`: the method passed a fence, and may write outside of that transaction.
+ * `unwatched`: it is no call that is watched. `unawaited`: it went on when the scenario ended.
+ */
+export type UnfencedReason = 'lost' | 'unlocked' | Doubt;
+
+/** A write that went on without its lock and without a fence, or a call that could not be seen. */
 export interface UnfencedWrite extends WatchedCall {
-  /** The call before which the lock was lost. */
+  readonly why: UnfencedReason;
+  /** The call before which the lock was lost. Empty in a run without a loss. */
   readonly lostBefore: string;
-  /** Number of that call in the scenario, from 1 on. */
+  /** Number of that call in the scenario, from 1 on. 0 in a run without a loss. */
   readonly step: number;
   /** Whether the signal of the lease was aborted. False: the process was paused, and did not know of the loss. */
   readonly noticed: boolean;
@@ -24,12 +33,12 @@ export class LossReport {
     readonly writes: number,
     /** How many runs ended with an error. */
     readonly failed: number,
-    /** The writes that went on after a loss, and were not fenced. Empty: all is well. */
+    /** The writes that went on without lock and fence, and the calls that could not be seen. Empty: all is well. */
     readonly unfenced: readonly UnfencedWrite[],
   ) {}
 
   /**
-   * Throws an error with the text of the report if a write was not fenced.
+   * Throws an error with the text of the report if a write was not fenced, or a call was not seen.
    *
    * @example report.throwIfUnfenced();
    */
@@ -37,7 +46,7 @@ export class LossReport {
     if (this.unfenced.length > 0) throw new Error(this.toString());
   }
 
-  /** Returns the report as text: each unfenced write, its line, and where the lock was lost. */
+  /** Returns the report as text: each write and each call that was not seen, its line, and where the lock was lost. */
   toString(): string {
     const { steps, runs, writes, failed } = this;
     const counts =
@@ -49,29 +58,45 @@ export class LossReport {
       const id = siteOf(write);
       groups.set(id, [...(groups.get(id) ?? []), write]);
     }
-    const listed = [...groups.values()].map(textOf);
+    const all = [...groups.values()];
+    const unseen = all.filter(([first]) => first!.why in DOUBTS);
+    const seen = all.filter((group) => !unseen.includes(group));
     return [
-      `${countOf(groups.size, 'write')} went on unfenced after the lock was lost (${counts}):`,
-      ...listed,
-      'Call fenceTransaction(tx, lease) first in the transaction, give outside services an idempotency key, and list ' +
-        'what needs no fence in except.',
-    ].join('\n');
+      ...(seen.length > 0 ? [`${countOf(seen.length, 'write')} went on unfenced after the lock was lost (${counts}):`, ...seen.map(textOf), ADVICE] : []),
+      ...(unseen.length > 0 ? [`${countOf(unseen.length, 'call')} ${unseen.length === 1 ? 'was' : 'were'} not seen, so the report may miss writes (${counts}):`, ...unseen.map(textOf), UNSEEN_ADVICE] : []),
+    ].join('\n'); // prettier-ignore
   }
 }
 
+const ADVICE =
+  'Call fenceTransaction(tx, lease) first in the transaction, give outside services an idempotency key, and list ' +
+  'what needs no fence in except.';
+const UNSEEN_ADVICE =
+  'Await the work in the scenario, pass each client that writes in databases or writes, name methods that do nothing but ' +
+  'write, and list what needs no look in except.';
+
+const DOUBTS: Readonly<Record<Doubt, string>> = {
+  rejected: 'it failed without its lock: it may have written before',
+  opaque: 'it passed a fence: it may write outside of that transaction, or before',
+  unwatched: 'it is a call of a client or of a kind that is not watched',
+  unawaited: 'it went on when the scenario ended: await it, or end it',
+};
+
 /** The line and what it does there. The text of a statement may vary from run to run. */
-const siteOf = ({ what, at }: UnfencedWrite): string =>
-  at === undefined ? what : `${at}\n${what.split(' ')[0]}`;
+const siteOf = ({ what, at, why }: UnfencedWrite): string =>
+  `${why in DOUBTS ? why : ''}\n${at === undefined ? what : `${at}\n${what.split(' ')[0]}`}`;
 
 /** Returns the text of the losses of one write. */
-const textOf = (losses: readonly UnfencedWrite[], at: number): string => {
-  const [first] = losses as readonly [UnfencedWrite];
-  const noticed = losses.some((loss) => loss.noticed);
+const textOf = (found: readonly UnfencedWrite[], at: number): string => {
+  const [{ what, at: line = 'an unknown line', why }] = found as readonly [UnfencedWrite];
+  const losses = found.filter(({ step }) => step > 0);
   const more = new Set(losses.map(({ step }) => step)).size - 1;
-  return (
-    `${at + 1}. ${first.what}\n` +
-    `   at ${first.at ?? 'an unknown line'}\n` +
-    `   lost before step ${first.step}: ${first.lostBefore}${more > 0 ? `, and at ${countOf(more, 'other step')}` : ''}\n` +
-    `   ${noticed ? 'also with an aborted signal: the section went on' : 'only if the section does not know of the loss yet'}`
-  );
+  const noticed = losses.some((loss) => loss.noticed);
+  const texts = [
+    why in DOUBTS && DOUBTS[why as Doubt],
+    !(why in DOUBTS) && losses.length < found.length && 'also without a loss: its lock was not held from before it was sent until its reply',
+    losses[0] && `lost before step ${losses[0].step}: ${losses[0].lostBefore}${more > 0 ? `, and at ${countOf(more, 'other step')}` : ''}`,
+    losses[0] && (noticed ? 'also with an aborted signal: the section went on' : 'only if the section does not know of the loss yet'),
+  ]; // prettier-ignore
+  return [`${at + 1}. ${what}`, `at ${line}`, ...texts.filter((text) => text)].join('\n   ');
 };

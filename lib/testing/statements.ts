@@ -5,6 +5,8 @@ export type StatementKind =
 /** A statement: what it does, and the name of its savepoint. */
 export interface Statement {
   readonly kind: StatementKind;
+  /** Whether its text has several statements. */
+  readonly isSeveral?: boolean;
   readonly savepoint?: string | undefined;
 }
 
@@ -47,7 +49,10 @@ export const statementOf = (sql: string): Statement => {
     ? text
     : text.replace(STRINGS_AND_COMMENTS, (part) => (/^[-/]/.test(part) ? ' ' : part[0]! + part[0]!));
   if (/;\s*[^\s;]/.test(plain))
-    return { kind: (isUncertain ? CONTROL_ANYWHERE : CONTROL_FIRST).test(plain) ? 'several' : 'write' };
+    return {
+      kind: (isUncertain ? CONTROL_ANYWHERE : CONTROL_FIRST).test(plain) ? 'several' : 'write',
+      isSeveral: true,
+    };
   for (const [pattern, kind] of NAMED) {
     const name = pattern.exec(text)?.[1];
     if (name !== undefined) return { kind, savepoint: name.replace(/["'`]/g, '').toLowerCase() };
@@ -59,17 +64,20 @@ export const statementOf = (sql: string): Statement => {
 /** Statements of the methods by which `mysql2` begins and ends transactions. */
 export const CONTROL_METHODS = { beginTransaction: 'BEGIN', commit: 'COMMIT', rollback: 'ROLLBACK' } as const;
 
-/**
- * Returns the SQL of a call that returns a promise. Undefined for other forms: with a callback, for a stream, or not for
- * SQL.
- */
-export const sqlOf = (args: readonly unknown[]): string | undefined => {
-  if (typeof args.at(-1) === 'function') return undefined;
-  const [first] = args;
+/** Returns the SQL of a call. Undefined for a call that has none. */
+export const sqlOf = ([first]: readonly unknown[]): string | undefined => {
   if (typeof first === 'string') return first;
-  if (typeof first !== 'object' || first === null || 'submit' in first) return undefined;
+  if (typeof first !== 'object' || first === null) return undefined;
   const { sql, text, name } = first as Readonly<Record<'sql' | 'text' | 'name', unknown>>;
   const given = [sql, text].find((one) => typeof one === 'string');
   // A statement that was prepared before, by its name.
   return given ?? (typeof name === 'string' ? `EXECUTE ${name}` : undefined);
+};
+
+/** Returns whether a call gives its result to a callback or a stream, and not to a promise. */
+export const isUnwatchable = (args: readonly unknown[]): boolean => {
+  const [first] = args;
+  return (
+    typeof args.at(-1) === 'function' || (typeof first === 'object' && first !== null && 'submit' in first)
+  );
 };

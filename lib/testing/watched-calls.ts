@@ -11,27 +11,16 @@ import {
   type Moment,
   type Scope,
   type WatchedCall,
-  type Wrote,
 } from './connection-state.js';
-import { CONTROL_METHODS, sqlOf, statementOf, type Statement } from './statements.js';
+import { asides, runs, type LossRun } from './loss-run.js';
+import { CONTROL_METHODS, isUnwatchable, sqlOf, statementOf, type Statement } from './statements.js';
+import { nextTurns, UnseenWork } from './unseen-work.js';
 
 type Call = (...args: readonly unknown[]) => unknown;
 type Members = Record<string, unknown>;
 
-/** Hears of the calls of watched objects. */
-export interface CallObserver {
-  /** False while calls are to pass as if nothing watched them. */
-  readonly isWatching: boolean;
-  /** Returns the locks of the work that runs now. */
-  now(): Moment;
-  /** Called before each call. A promise delays the call. */
-  before(call: WatchedCall): Promise<void> | undefined;
-  /** Called for each write that has happened, with the locks at its beginning. */
-  wrote: Wrote;
-}
-
 /** Notes a call that begins now. Returns what follows from its end. */
-type Begin = (call: WatchedCall, moment: Moment, observer: CallObserver) => Ending;
+type Begin = (call: WatchedCall, moment: Moment, run: LossRun) => Ending;
 
 /** Mark of the methods that a `WatchedCalls` has replaced. */
 const WATCHED_BY = Symbol('watched by');
@@ -46,20 +35,35 @@ const has = (target: object, name: string): boolean => typeof (target as Members
 
 const nameOf = (target: object): string => target.constructor?.name || 'Object';
 
+/** Whether a result does its work only when it is read. */
+const isLazy = (result: unknown): boolean =>
+  typeof result === 'object' &&
+  result !== null &&
+  !(result instanceof Promise) &&
+  ['then', 'next', 'pipe', 'subscribe'].some((name) => has(result, name));
+
+/** How long the end of a run waits for calls without a reply, in ms. */
+const MAX_REPLY_MS = 1_000;
+const timer = setTimeout;
+
 /** Replaces methods of objects for the time of a test run, and reports their calls. */
 export class WatchedCalls {
   private readonly restores: (() => void)[] = [];
   private readonly connections = new Map<object, ConnectionState>();
-  /** True in the work of the next holder, which is not watched. */
-  private readonly asides = new AsyncLocalStorage<boolean>();
   /** Scope of the watched method that is running. */
   private readonly methods = new AsyncLocalStorage<Scope>();
   /** Scopes of the running call of `fenceTransaction`. */
   private readonly fencing = new AsyncLocalStorage<Set<Scope>>();
+  private readonly work = new UnseenWork(() => this.run);
+  /** Calls without a reply. */
+  private readonly pending = new Map<Promise<unknown>, WatchedCall>();
+  /** Run whose calls are watched. */
+  private run: LossRun | undefined;
 
-  /** @param observer observer of the calls that begin from now on */
-  constructor(public observer: CallObserver) {
+  constructor() {
     this.listenForFences();
+    this.work.start();
+    this.restores.push(() => this.work.stop());
   }
 
   /** Whether a transaction is open on a watched connection. */
@@ -67,14 +71,18 @@ export class WatchedCalls {
     return [...this.connections.values()].some((state) => state.isInTransaction);
   }
 
-  /** Forgets transactions that an earlier run has left open. */
-  reset(): void {
-    for (const state of this.connections.values()) state.reset();
-  }
-
-  /** Runs work whose calls are not watched. */
-  aside<T>(work: () => T): T {
-    return this.asides.run(true, work);
+  /** Watches the calls of a run of the scenario. Resolves with its error, or undefined. */
+  async watch(run: LossRun, scenario: () => unknown): Promise<{ readonly error: unknown } | undefined> {
+    const unfollow = run.follow();
+    this.run = run;
+    try {
+      const failure = await run.run(scenario);
+      await this.settled(run);
+      return failure;
+    } finally {
+      unfollow();
+      this.run = undefined;
+    }
   }
 
   /** Watches the statements of a TypeORM data source, of a pool or of a connection. */
@@ -99,10 +107,17 @@ export class WatchedCalls {
     this.replace(target, name, (original) => {
       const hook: Call = (...args) => {
         const scope: Scope = { fenced: new Set() };
-        const run = (): unknown => this.methods.run(scope, () => original(...args));
-        return this.observed({ what, at: callerOf(hook) }, run, (call, moment, observer) => ({
-          succeeded: () => observer.wrote(call, moment, scope.fenced),
-        }));
+        const start = (): unknown => this.methods.run(scope, () => original(...args));
+        return this.observed({ what, at: callerOf(hook) }, start, (call, moment, run) => {
+          const written = { call, moments: [moment], fences: scope.fenced };
+          return {
+            succeeded: (result) => {
+              if (isLazy(result)) run.unseen(call, 'unwatched');
+              run.wrote({ ...written, doubt: scope.fenced.size > 0 ? 'opaque' : undefined });
+            },
+            failed: () => run.wrote({ ...written, doubt: 'rejected' }),
+          };
+        });
       };
       return hook;
     });
@@ -113,19 +128,35 @@ export class WatchedCalls {
     for (const restore of this.restores.splice(0).reverse()) restore();
   }
 
-  /** Notes the keys of each fence in the transaction of its statements, and in the watched method around it. */
+  /** Lets the calls of a run end, and reports what goes on. */
+  private async settled(run: LossRun): Promise<void> {
+    await nextTurns();
+    const isLate = new Promise((done) => timer(done, MAX_REPLY_MS).unref());
+    while (this.pending.size > 0) {
+      const calls = Promise.allSettled(this.pending.keys()).then(nextTurns);
+      if (await Promise.race([calls.then(() => false), isLate.then(() => true)])) break;
+    }
+    for (const call of this.pending.values()) run.unseen(call, 'unawaited');
+    this.pending.clear();
+    for (const state of this.connections.values()) state.abandon();
+    this.work.report();
+  }
+
+  /** Notes the lease of each fence in the transaction of its statements, and in the watched method around it. */
   private listenForFences(): void {
     const scopes = new WeakMap<object, Set<Scope>>();
     fences.start.bindStore(this.fencing, (message) => {
       const method = this.methods.getStore();
       const around = new Set(method ? [method] : []);
       scopes.set(message, around);
+      if (this.run?.fences(message.lease)) message.isRefused = true;
       return around;
     });
     const asyncEnd = (message: FenceMessage): void => {
-      if (message.error !== undefined) return;
-      for (const { fenced } of scopes.get(message) ?? [])
-        for (const key of message.lease.keys) fenced.add(key);
+      const { lease, error } = message;
+      if (error !== undefined) return;
+      this.run?.passed(lease);
+      for (const { fenced } of scopes.get(message) ?? []) fenced.add(lease);
     };
     const listener = { asyncEnd } as Parameters<typeof fences.subscribe>[0];
     fences.subscribe(listener);
@@ -142,21 +173,21 @@ export class WatchedCalls {
         if (typeof connection === 'object' && connection !== null) this.connection(connection, false);
         return connection;
       };
-      const made = original(...args);
+      const made = this.work.inside.run('statement', () => original(...args));
       return made instanceof Promise ? made.then(watched) : watched(made);
     });
   }
 
   /** Hears of the clients that go back to a pool of pg. */
   private releases(pool: EventEmitter): void {
-    const released = (_error: unknown, client: object): void => this.connections.get(client)?.reset();
+    const released = (error: unknown, client: object): void => this.released(client, error);
     pool.on('release', released);
     this.restores.push(() => void pool.off('release', released));
   }
 
   private connection(target: object, isPool: boolean): void {
     const known = this.connections.get(target);
-    if (known) return known.reset();
+    if (known) return known.abandon();
     const state = new ConnectionState(isPool);
     this.connections.set(target, state);
     // A runner of TypeORM sends the statements of its transactions itself.
@@ -166,49 +197,78 @@ export class WatchedCalls {
       this.replace(target, name, (original) => {
         const hook: Call = (...args) => {
           const sql = CONTROL_METHODS[name as keyof typeof CONTROL_METHODS] ?? sqlOf(args);
-          if (sql === undefined) return original(...args);
-          return this.statement(state, sql, callerOf(hook), () => original(...args));
+          const call = { what: oneLine(sql ?? `${nameOf(target)}.${name}`), at: callerOf(hook) };
+          const start = (): unknown => this.work.inside.run('statement', () => original(...args));
+          const fence = this.fencing.getStore();
+          // The row of a fence is no data that needs one.
+          const statement: Statement = fence ? { kind: 'read' } : statementOf(sql ?? 'unknown');
+          return isUnwatchable(args) || sql === undefined
+            ? this.unwatchable(statement, call, start)
+            : this.statement(state, statement, call, start);
         };
         return hook;
       });
     }
-    this.untilRelease(target, state);
+    this.untilRelease(target);
   }
 
-  /** A connection that is released or destroyed is in no transaction. A pool of pg replaces `release` itself. */
-  private untilRelease(target: object, state: ConnectionState): void {
+  /** A pool of pg replaces `release` itself. */
+  private untilRelease(target: object): void {
     for (const name of ['release', 'destroy']) {
       if (!has(target, name) || Object.hasOwn(target, name)) continue;
       this.replace(target, name, (original) => (...args) => {
-        state.reset();
-        return original(...args);
+        this.released(target, name === 'destroy' || args[0]);
+        return this.work.inside.run('statement', () => original(...args));
       });
     }
   }
 
+  /** The server rolls back what a connection has begun that is destroyed. Of one that is released, later work may commit it. */
+  private released(target: object, isDestroyed: unknown): void {
+    const state = this.connections.get(target);
+    if (isDestroyed) state?.reset();
+    else state?.abandon();
+  }
+
+  private unwatchable({ kind }: Statement, call: WatchedCall, start: () => unknown): unknown {
+    const run = runs.getStore() ?? this.run;
+    if (kind !== 'read' && !asides.getStore()) run?.unseen(call, 'unwatched');
+    return start();
+  }
+
   private statement(
     state: ConnectionState,
-    sql: string,
-    at: string | undefined,
-    run: () => unknown,
+    statement: Statement,
+    watched: WatchedCall,
+    start: () => unknown,
   ): unknown {
     const fence = this.fencing.getStore();
-    // The row of a fence is no data that needs one.
-    const statement: Statement = fence ? { kind: 'read' } : statementOf(sql);
-    const begin: Begin = (call, moment, observer) => {
+    const begin: Begin = (call, moment, run) => {
       const { scope } = state;
       if (scope) fence?.add(scope);
-      return state.send(statement, call, moment, (...write) => observer.wrote(...write));
+      return state.send(statement, call, moment, (written) => run.wrote(written));
     };
-    return this.observed({ what: oneLine(sql), at }, run, begin, state);
+    return this.observed(watched, start, begin, state, statement.kind === 'read');
   }
 
   /** Runs a call between its two reports. */
-  private observed(call: WatchedCall, run: () => unknown, begin: Begin, state?: ConnectionState): unknown {
-    const { observer } = this;
-    if (!observer.isWatching || this.asides.getStore()) return run();
+  private observed(
+    call: WatchedCall,
+    work: () => unknown,
+    begin: Begin,
+    state?: ConnectionState,
+    isRead = false,
+  ): unknown {
+    const { run } = this;
+    const own = runs.getStore() ?? run;
+    if (!own || asides.getStore()) return work();
+    if (own !== run) {
+      // Its run is over.
+      if (!isRead) own.unseen(call, 'unawaited');
+      return work();
+    }
     const start = (): unknown => {
-      const ending = begin(call, observer.now(), observer);
+      const ending = begin(call, run.now(), run);
       const succeeded = (value: unknown): unknown => {
         ending.succeeded?.(value);
         return value;
@@ -219,15 +279,22 @@ export class WatchedCalls {
       };
       let result: unknown;
       try {
-        result = run();
+        result = work();
       } catch (error) {
         return failed(error);
       }
       return result instanceof Promise ? result.then(succeeded, failed) : succeeded(result);
     };
-    const delayed = observer.before(call);
-    if (!delayed && !state?.ahead) return start();
-    return inOrder(state, delayed, start);
+    const delayed = run.before(call);
+    const result = !delayed && !state?.ahead ? start() : inOrder(state, delayed, start);
+    if (result instanceof Promise && !isRead) this.followed(result, call);
+    return result;
+  }
+
+  private followed(result: Promise<unknown>, call: WatchedCall): void {
+    this.pending.set(result, call);
+    const over = (): void => void this.pending.delete(result);
+    result.then(over, over);
   }
 
   private replace(target: object, name: string, replacement: (original: Call) => Call): void {

@@ -111,6 +111,52 @@ describe('loseEverywhere with a pool of pg', () => {
   });
 });
 
+describe('loseEverywhere with a client that is not watched', () => {
+  const fenced = async (client: PoolClient, lease: Lease): Promise<void> => {
+    await client.query('BEGIN');
+    try {
+      await fenceTransaction(client, lease);
+      await client.query('DELETE FROM stock');
+    } finally {
+      await client.query('COMMIT');
+    }
+  };
+  const beside = (work: (client: PoolClient, other: Pool) => unknown): Promise<LossReport> => {
+    const other = new Pool({ connectionString: server.uri });
+    const report = lose((client, locked) =>
+      locked(async (lease) => {
+        await fenced(client, lease);
+        await work(client, other);
+      }),
+    );
+    return report.finally(() => other.end());
+  };
+
+  it('is green when all of them are watched', async () => {
+    const report = await beside((client) => client.query('SELECT 1'));
+    expect(String(report)).toMatch(/^No write went on unfenced/);
+  });
+
+  it.each<[string, (client: PoolClient, other: Pool) => unknown]>([
+    ['of a second pool', (_, other) => other.query(WRITE)],
+    ['of a second pool, and nobody awaits it', (_, other) => void other.query(WRITE).catch(() => undefined)],
+    [
+      'of a second pool, by a callback',
+      (_, other) => new Promise<void>((done) => other.query(WRITE, () => done())),
+    ],
+    [
+      'of the method of the class',
+      async (client) => Reflect.apply(Reflect.get(Object.getPrototypeOf(client), 'query'), client, [WRITE]),
+    ],
+    ['of HTTP', () => fetch(`http://127.0.0.1:${new URL(server.uri).port}`).catch(() => undefined)],
+  ])('says that it did not see the data %s', async (_, work) => {
+    const { unfenced } = await beside(work);
+    expect(unfenced.filter(({ step }) => step === 0)).toContainEqual(
+      expect.objectContaining({ why: 'unwatched', what: expect.stringMatching(/^Socket\.write to /) }),
+    );
+  });
+});
+
 describe('loseEverywhere with nested transactions of TypeORM', () => {
   it('reports a write behind the fence of an inner one that was rolled back', async () => {
     const report = await lose((_client, locked) =>

@@ -19,7 +19,8 @@ describe('a transaction around the lock', () => {
   it('commits a write after the release: the loss at the statement is reported', async () => {
     const report = await around(false);
     expect(report.writes).toBe(1);
-    expect(report.unfenced).toMatchObject([
+    const lost = report.unfenced.filter(({ why }) => why === 'lost');
+    expect(lost).toMatchObject([
       { what: WRITE, step: 1, noticed: false },
       { what: WRITE, step: 1, noticed: true },
     ]);
@@ -83,9 +84,9 @@ describe('the end of a transaction', () => {
     const report = await locked((lease) => statements(lease, 'COMMIT'));
     expect(report.unfenced).toEqual([]);
     const sent = client.sent.filter((sql) => /^(BEGIN|INSERT|UPDATE|COMMIT)/.test(sql));
-    const order = sent.map((sql) => sql.split(' ')[0]);
-    for (let i = 0; i < order.length; i += 4)
-      expect(order.slice(i, i + 4)).toEqual(['BEGIN', 'INSERT', 'UPDATE', 'COMMIT']);
+    const order = sent.map((sql) => sql[0]).join('');
+    // The next holder refuses the fence in one of the runs.
+    expect(order).toMatch(/^(BIUC)+BI(BIUC)+$/);
   });
 
   it('is forgotten at the next run: meanwhile runs', async () => {
