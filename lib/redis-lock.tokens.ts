@@ -1,5 +1,6 @@
 import { Inject, type Abstract } from '@nestjs/common';
 import type { LockService } from './lock.service.js';
+import { invalidOption } from './core/settings/option-checks.js';
 import { sharedByBuilds } from './core/both-builds.js';
 
 /** Injection token of a lock service; opaque. */
@@ -12,6 +13,8 @@ export type LockServiceToken = Abstract<LockService>;
  * sentence because Nest quotes it when the provider is missing.
  */
 export const getLockServiceToken = (name?: string): LockServiceToken => {
+  if (name !== undefined && typeof name !== 'string')
+    invalidOption('The name of a lock module', 'a string, as in forRoot({ name })', name);
   const module = name === undefined ? 'forRoot()' : `forRoot({ name: '${name}' })`;
   const forTests = name === undefined ? 'forRoot()' : `forRoot({ names: ['${name}'] })`;
   const sentence =

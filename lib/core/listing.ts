@@ -1,9 +1,8 @@
 import type { CoreContext } from './core-context.js';
-import { isArray } from './errors/describe.js';
 import { LockConfigurationError } from './errors/lock.errors.js';
 import type { ListRequest } from './seam/listing.js';
 import type { InspectedKey } from './holders/holders.js';
-import { invalidOption, reading } from './settings/option-checks.js';
+import { checkObject, invalidOption, reading } from './settings/option-checks.js';
 import { checkNames, type Names } from './settings/option-names.js';
 
 /** Options of `locks.list()`. */
@@ -56,8 +55,7 @@ const decoded = (cursor: unknown): string | undefined => {
 export const resolveList = (options: ListOptions | undefined, keyPrefix: string): ListRequest =>
   reading('options', () => {
     if (options === undefined) return { prefix: keyPrefix, cursor: undefined };
-    if (typeof options !== 'object' || options === null || isArray(options))
-      invalidOption('options', 'an object such as { prefix: "order:" }', options);
+    checkObject('options', 'an object such as { prefix: "order:" }', options);
     checkNames(options, 'list', NAMES);
     const { prefix = '', cursor } = options;
     if (typeof prefix !== 'string') return invalidOption('prefix', 'well-formed text', prefix);

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { checkChoice, invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkChoice, checkObject, invalidOption, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { DIALECTS, type FencingDialect } from './fence-dialects.js';
 import type { Statements } from './transactions.js';
@@ -30,10 +30,9 @@ export const resolveFencing = (
   options: unknown,
   names: Readonly<Record<string, true>> = NAMES,
 ): { readonly table: string; readonly dialect: FencingDialect | undefined } => {
-  if (typeof options !== 'object' || options === null)
-    return invalidOption(`The options of ${caller}`, 'an object', options);
+  checkObject(`The options of ${caller}`, 'an object', options);
   return reading(`The options of ${caller}`, () => {
-    checkNames(options, caller, names);
+    checkNames(options as object, caller, names);
     const { table = DEFAULT_TABLE, dialect } = options as FencingOptions;
     return {
       table: checkTable(table),

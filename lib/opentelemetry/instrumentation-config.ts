@@ -1,5 +1,4 @@
-import { isArray } from '../core/errors/describe.js';
-import { checkChoice, invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkChoice, checkObject, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 
 /** Options of {@link RedisLockInstrumentation}; `undefined` keeps the default. */
@@ -18,12 +17,10 @@ const PLACE = 'RedisLockInstrumentation';
 
 /** Checks the options, and fills in the defaults. */
 export const resolveConfig = (
-  config: RedisLockInstrumentationConfig | undefined,
+  given: RedisLockInstrumentationConfig = {},
 ): Required<RedisLockInstrumentationConfig> =>
   reading(`The options of ${PLACE}`, () => {
-    const given = config ?? {};
-    if (typeof given !== 'object' || isArray(given))
-      invalidOption(`The options of ${PLACE}`, 'an object such as { keys: true }', given);
+    checkObject(`The options of ${PLACE}`, 'an object such as { keys: true }', given);
     checkNames(given, PLACE, CONFIG_NAMES);
     return {
       enabled: checkChoice('enabled', given.enabled, [true, false]) ?? true,

@@ -1,6 +1,6 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
-import { checkFunction, invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkFunction, checkObject, invalidOption, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import type { HeldLock } from '../core/held-locks.js';
@@ -40,7 +40,7 @@ const isObject = (value: unknown): boolean => typeof value === 'object' && value
 
 const checkOptions = (options: LoseEverywhereOptions): void => {
   const name = 'The options of testing.loseEverywhere';
-  if (!isObject(options)) invalidOption(name, 'an object such as { databases: [dataSource] }', options);
+  checkObject(name, 'an object such as { databases: [dataSource] }', options);
   reading(name, () => {
     checkNames(options, 'testing.loseEverywhere', NAMES);
     const { databases = [], writes = [], meanwhile, except } = options;

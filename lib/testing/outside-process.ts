@@ -5,7 +5,7 @@ import { LockService } from '../lock.service.js';
 import type { LockMode } from '../core/settings/acquire-options.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 import type { MemorySpace } from '../stores/memory/memory-space.js';
-import { invalidOption } from '../core/settings/option-checks.js';
+import { checkObject } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { SILENT, testingRuntime } from './testing-runtime.js';
 import type { ResolvedTestingOptions } from './testing-options.js';
@@ -47,8 +47,7 @@ export class OutsideProcess {
 
   async hold(key: string, options: OutsideHoldOptions = {}): Promise<Lease> {
     const locks = this.locks('testing.hold');
-    if (typeof options !== 'object' || options === null)
-      invalidOption('The options of testing.hold', 'an object such as { waitMs: 100 }', options);
+    checkObject('The options of testing.hold', 'an object such as { waitMs: 100 }', options);
     checkNames(options, 'testing.hold', HOLD_NAMES);
     const { permits, ...rest } = options;
     if (permits !== undefined && rest.mode !== undefined) {

@@ -1,5 +1,6 @@
 import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import { checkObject } from '../core/settings/option-checks.js';
 import { LockService } from '../lock.service.js';
 import { TestingLockService, TestingProcesses } from './testing-lock.service.js';
 import { resolveTestingSettings, type TestingMode, type TestingSettings } from './testing-options.js';
@@ -29,6 +30,9 @@ export const createTestingLocks = (
  * @example const shop = bindLocks(new ShopService(stock), createTestingLocks());
  */
 export const bindLocks = <T extends object>(instance: T, locks: LockService): T => {
+  checkObject('The instance of bindLocks', 'an object of a class with @Locked or @Limited methods', instance);
+  // A mock of the service may be a function.
+  if (typeof locks !== 'function') checkObject('The locks of bindLocks', 'a lock service', locks);
   const methods = lockedMethodsOf(instance);
   if (methods.length === 0) {
     throw new LockConfigurationError(

@@ -6,7 +6,7 @@ import {
   type LockSettings,
   type LockSettingsInput,
 } from '../core/settings/lock-settings.js';
-import { checkChoice, checkMs, invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkChoice, checkMs, checkObject, invalidOption, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import type { ModulePlace } from '../redis-lock.options.js';
 
@@ -57,10 +57,8 @@ export const TESTING_MODULE: ModulePlace = {
 
 const PLACE = `${TESTING_MODULE.owner}.forRoot()`;
 
-const checkObject = (options: unknown): void => {
-  if (typeof options !== 'object' || options === null || isArray(options))
-    invalidOption(`The options of ${PLACE}`, `an object such as ${TESTING_MODULE.example}`, options);
-};
+const checkWhole = (options: unknown): void =>
+  checkObject(`The options of ${PLACE}`, `an object such as ${TESTING_MODULE.example}`, options);
 
 /** Options of a testing module or service with every default filled in. */
 export interface ResolvedTestingOptions {
@@ -95,7 +93,7 @@ const resolve = (
  * @throws LockConfigurationError naming the invalid option
  */
 export const resolveTestingOptions = (options: RedisLockTestingAsyncOptions): ResolvedTestingOptions => {
-  checkObject(options);
+  checkWhole(options);
   return reading(`The options of ${PLACE}`, () => resolve(options, PLACE, OPTION_NAMES));
 };
 
@@ -105,7 +103,7 @@ export const resolveTestingOptions = (options: RedisLockTestingAsyncOptions): Re
  * @throws LockConfigurationError naming the invalid option
  */
 export const checkTestingOptions = (options: RedisLockTestingOptions): void => {
-  checkObject(options);
+  checkWhole(options);
   reading(`The options of ${PLACE}`, () => {
     const { names, ...own } = options;
     checkModuleNames(names);
@@ -119,6 +117,7 @@ export const resolveTestingSettings = (
   settings: TestingSettings,
 ): ResolvedTestingOptions =>
   reading('The settings of createTestingLocks', () => {
+    checkObject('The settings of createTestingLocks', 'an object such as { waitMs: 100 }', settings);
     checkNames(settings, 'createTestingLocks', TESTING_NAMES);
     return resolve({ ...settings, mode }, 'createTestingLocks', OPTION_NAMES);
   });

@@ -1,3 +1,4 @@
+import { checkObject } from '../core/settings/option-checks.js';
 import { Catch, Logger, Optional, type ArgumentsHost, type HttpServer } from '@nestjs/common';
 import { BaseExceptionFilter } from '@nestjs/core';
 import type { RpcException } from '@nestjs/microservices';
@@ -35,6 +36,9 @@ export class LockExceptionFilter extends BaseExceptionFilter<LockError> {
 
   constructor(@Optional() adapter?: HttpServer, @Optional() options?: LockInterceptorOptions) {
     super(adapter);
+    // Nest gives null to an app without HTTP.
+    if ((adapter ?? undefined) !== undefined)
+      checkObject('The adapter of LockExceptionFilter', 'app.getHttpAdapter()', adapter);
     this.settings = resolveInterceptor(options);
   }
 

@@ -10,6 +10,7 @@ import {
   type LockLostError,
 } from '../errors/lock.errors.js';
 import { formatValue } from '../errors/describe.js';
+import { invalidOption } from '../settings/option-checks.js';
 import { callInside } from '../nesting/callable-inside.js';
 import type { SiblingQueue } from '../nesting/sibling-queue.js';
 import type { ShownKey } from '../shown-key.js';
@@ -266,6 +267,7 @@ export class Lease implements AsyncDisposable {
    */
   async run<T>(section: (lease: Lease) => T | PromiseLike<T>): Promise<T> {
     this.mustBeHeld('run');
+    if (typeof section !== 'function') invalidOption('The section of lease.run', 'a function', section);
     return this.#host.runSection(this, section);
   }
 

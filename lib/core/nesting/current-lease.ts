@@ -1,6 +1,7 @@
 import { currentSection } from './section.js';
 import type { Lease } from '../lease/lease.js';
 import { LockConfigurationError } from '../errors/lock.errors.js';
+import { invalidOption } from '../settings/option-checks.js';
 import { formatValue } from '../errors/describe.js';
 
 /**
@@ -10,6 +11,8 @@ import { formatValue } from '../errors/describe.js';
  * @example const inside = findLease('order:42') !== undefined;
  */
 export const findLease = (key?: string): Lease | undefined => {
+  if (key !== undefined && typeof key !== 'string')
+    invalidOption('The key of currentLease() and findLease()', 'a string', key);
   for (let section = currentSection(); section; section = section.parent) {
     const { lease } = section;
     if (lease?.parts.some((part) => part.state !== 'released' && (key === undefined || part.key === key)))

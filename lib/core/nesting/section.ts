@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { invalidOption } from '../settings/option-checks.js';
 import type { Lease } from '../lease/lease.js';
 import { type LeasePart } from '../lease/lease-part.js';
 
@@ -79,4 +80,7 @@ export const partAround = (scope: object, isWanted: (part: LeasePart) => boolean
  *
  * @example detached(() => void this.mailer.send(order));
  */
-export const detached = <T>(fn: () => T): T => storage.run(undefined, fn);
+export const detached = <T>(fn: () => T): T =>
+  typeof fn === 'function'
+    ? storage.run(undefined, fn)
+    : invalidOption('The argument of detached', 'a function', fn);

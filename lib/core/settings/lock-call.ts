@@ -12,7 +12,7 @@ import {
 import { checkLabel } from './label.js';
 import { leaseTermsOf, type LeaseTerms } from './lease-terms.js';
 import type { LockSettings } from './lock-settings.js';
-import { checkChoice, checkMs, reading, invalidOption } from './option-checks.js';
+import { checkChoice, checkMs, checkObject, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
 /** Options of one acquisition, checked and with defaults. */
@@ -221,9 +221,7 @@ const readCall = (
   name: CallName,
   { minWatchdogMs }: LockSettings,
 ): LockCall => {
-  if (typeof options !== 'object' || options === null || isArray(options)) {
-    invalidOption('options', exampleFor(name), options);
-  }
+  checkObject('options', exampleFor(name), options);
   checkNames(options, name, CALL_NAMES[name]);
   const { signal } = options;
   if (signal !== undefined && !isSignal(signal)) invalidOption('signal', 'an AbortSignal', signal);

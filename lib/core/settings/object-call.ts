@@ -1,7 +1,6 @@
-import { isArray } from '../errors/describe.js';
 import { isSignal } from './lock-call.js';
 import type { LockSettings } from './lock-settings.js';
-import { checkMs, reading, invalidOption } from './option-checks.js';
+import { checkMs, checkObject, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
 
 /** Options of a wait for a semaphore or a latch. `undefined` keeps the default. */
@@ -38,9 +37,7 @@ export const resolveWait = (
 ): ObjectCall =>
   reading('options', () => {
     if (options === undefined) return { waitMs, signal: undefined };
-    if (typeof options !== 'object' || options === null || isArray(options)) {
-      invalidOption('options', 'an object such as { waitMs: 2_000 }', options);
-    }
+    checkObject('options', 'an object such as { waitMs: 2_000 }', options);
     checkNames(options, owner, WAIT_NAMES);
     const { signal } = options;
     if (signal !== undefined && !isSignal(signal)) invalidOption('signal', 'an AbortSignal', signal);

@@ -1,5 +1,5 @@
 import { LockConfigurationError, withStackFromHere } from '../errors/lock.errors.js';
-import { formatValue, textOf } from '../errors/describe.js';
+import { formatValue, isArray, textOf } from '../errors/describe.js';
 
 /** Maximum duration: 366 days. Redis allows more, but a longer lease is a mistake. */
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;
@@ -15,6 +15,11 @@ export const checkLogin = (name: string, server: unknown): void => {
   throw new LockConfigurationError(
     `${name} contains an @. It is a name or an address; give user and password as options of their own.`,
   );
+};
+
+/** Checks that options are an object. */
+export const checkObject = (name: string, expected: string, value: unknown): void => {
+  if (typeof value !== 'object' || value === null || isArray(value)) invalidOption(name, expected, value);
 };
 
 /** Reads options. An error of a getter or a Proxy rejects the options as a whole. */

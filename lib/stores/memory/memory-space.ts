@@ -4,7 +4,8 @@ import type { Grant } from '../../core/seam/grant.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { printsOnly } from '../../core/printing.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { checkFunction } from '../../core/settings/option-checks.js';
+import { checkFunction, checkObject } from '../../core/settings/option-checks.js';
+import { checkNames, type Names } from '../../core/settings/option-names.js';
 import { ExclusiveHolds, type NotifyGrant } from './kinds/exclusive-holds.js';
 import type { KindHolds } from './kinds/kind-holds.js';
 import { NoteSpace } from './memory-notes.js';
@@ -21,6 +22,8 @@ export interface MemorySpaceOptions {
   /** The wall clock in µs; fencing tokens start from it. Default: `Date.now()` times 1,000. */
   readonly wallClockMicros?: (() => number) | undefined;
 }
+
+const NAMES: Names<MemorySpaceOptions> = { now: true, wallClockMicros: true };
 
 /** One watcher of one key. `process` distinguishes the watchers of one store instance from the others. */
 export interface Subscription {
@@ -50,7 +53,10 @@ export class MemorySpace {
   private readonly waiting = new Map<string, (grant: Grant) => void>();
   private readonly holderListeners = new Set<(finalKey: string, owner: string) => void>();
 
-  constructor(options: MemorySpaceOptions = {}) {
+  /** @param owner class that was given the options, for messages */
+  constructor(options: MemorySpaceOptions = {}, owner = 'MemorySpace') {
+    checkObject(`The options of ${owner}`, 'an object such as { now: () => 0 }', options);
+    checkNames(options, owner, NAMES);
     const clock: SpaceClock = {
       // Look the clocks up at each call, because fake timers replace them.
       now: checkFunction('now', options.now) ?? (() => performance.now()),

@@ -10,7 +10,8 @@ import { keyPageOf } from '../key-pages.js';
 import { checkStoreKey } from '../key-rule.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { reading, invalidOption } from '../../core/settings/option-checks.js';
+import { checkObject, reading, invalidOption } from '../../core/settings/option-checks.js';
+import { checkNames } from '../../core/settings/option-names.js';
 import { later } from './later.js';
 import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
@@ -62,10 +63,11 @@ export class MemoryStore implements LockStore {
   private closed = false;
 
   constructor(options: MemoryStoreOptions = {}) {
-    if (typeof options !== 'object' || options === null) invalidOption('options', 'an object', options);
+    checkObject('options', 'an object', options);
     this.space = reading('shared', () => {
-      const { shared } = options;
-      if (shared === undefined) return new MemorySpace(options);
+      const { shared, ...clocks } = options;
+      if (shared === undefined) return new MemorySpace(clocks, 'MemoryStore');
+      checkNames(options, 'MemoryStore with shared', { shared: true });
       // Not `instanceof`: the space may come from another copy of the package.
       return typeof shared.subscribe === 'function'
         ? shared

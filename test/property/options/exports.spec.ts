@@ -10,6 +10,7 @@ import * as store from 'nest-redis-lock/store';
 import * as testing from 'nest-redis-lock/testing';
 import * as zookeeper from 'nest-redis-lock/zookeeper';
 import { LockConfigurationError, LockKeyError } from 'nest-redis-lock';
+import { isEmptyObject } from './option.js';
 import { messageOf, outcomeOf } from './refusal.js';
 
 const ENTRIES = { index, fencing, mysql, opentelemetry, postgres, redis, store, testing, zookeeper };
@@ -58,9 +59,9 @@ const ROWS: Readonly<Record<string, Row>> = {
   ),
   'index.findLease': row(index.findLease, given('k', 'string', 'undefined')),
   'index.LockExceptionFilter': row(
-    (...args) => new index.LockExceptionFilter(...args),
-    given({}, 'object', 'undefined'),
-    optional({ takenStatus: 409 }),
+    (adapter, one) => new index.LockExceptionFilter(adapter, one),
+    given({}, 'object', 'undefined', 'null'),
+    options({ takenStatus: 409 }, 'undefined', 'boolean'),
   ),
   'index.Lease.run': row(
     (section) => lease.run(section),
@@ -88,7 +89,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   ),
   'opentelemetry.RedisLockInstrumentation.setConfig': row(
     (one) => new opentelemetry.RedisLockInstrumentation().setConfig(one),
-    options({ keys: true }),
+    optional({ keys: true }),
   ),
   'redis.QuorumStore': row(
     (one) => new redis.QuorumStore(one),
@@ -97,14 +98,14 @@ const ROWS: Readonly<Record<string, Row>> = {
   'testing.MemorySpace': row((one) => new testing.MemorySpace(one), optional()),
   'testing.MemoryStore': row((one) => new testing.MemoryStore(one), optional()),
   'testing.createTestingLocks': row(testing.createTestingLocks, given('off', 'undefined'), optional()),
-  'testing.bindLocks': row(testing.bindLocks, given(new Shop()), given(locks, 'object')),
+  'testing.bindLocks': row(testing.bindLocks, given(new Shop()), given(locks, 'object', 'function')),
   'testing.LockTesting.hold': row(
-    (...args) => locks.testing.hold(...args),
-    given('k', 'string'),
+    (key, one) => locks.testing.hold(key, one),
+    given('held', 'string'),
     optional({ waitMs: 0 }),
   ),
   'testing.LockTesting.loseEverywhere': row(
-    (...args) => locks.testing.loseEverywhere(...args),
+    (scenario, one) => locks.testing.loseEverywhere(scenario, one),
     given(() => 1),
     options({ writes: [[new Shop(), 'sell']] }),
   ),
@@ -185,7 +186,7 @@ const VALUES: readonly unknown[] = [
 const isGood = ({ good, also = [], isOpen }: Argument, value: unknown): boolean =>
   also.includes(value === null ? 'null' : typeof value) ||
   (typeof good === 'function' && typeof value === 'function') ||
-  (!isOpen && typeof value === 'object' && value !== null && Object.keys(good as object).length === 0);
+  (!isOpen && also.includes('undefined') && isEmptyObject(value));
 
 const expectRefused = async (id: string, args: readonly unknown[], name: RegExp): Promise<void> => {
   const outcome = await outcomeOf(() => ROWS[id]!.call(...(args as never[])));

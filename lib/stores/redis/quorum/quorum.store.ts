@@ -1,5 +1,6 @@
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import { checkMs, reading, invalidOption } from '../../../core/settings/option-checks.js';
+import { checkMs, checkObject, reading, invalidOption } from '../../../core/settings/option-checks.js';
+import { checkNames, type Names } from '../../../core/settings/option-names.js';
 import { isArray } from '../../../core/errors/describe.js';
 import { systemRuntime, type Runtime } from '../../../core/runtime.js';
 import { printsOnly } from '../../../core/printing.js';
@@ -43,6 +44,10 @@ export interface QuorumStoreOptions {
   readonly runtime?: Runtime | undefined;
 }
 
+const NAMES: Names<QuorumStoreOptions> = {
+  ...{ nodes: true, names: true, delayAfterRestartMs: true, minDelayMs: true, runtime: true },
+};
+
 /**
  * Keeps locks on a majority of several independent stores: locking continues while fewer than half of them are down.
  *
@@ -78,10 +83,12 @@ export class QuorumStore implements LockStore {
   private longestWatchdogMs = 0;
 
   constructor(options: QuorumStoreOptions) {
-    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime } = reading(
-      'The options of QuorumStore',
-      () => ({ ...options }),
-    );
+    const name = 'The options of QuorumStore';
+    const { nodes, names, delayAfterRestartMs, minDelayMs, runtime } = reading(name, () => {
+      checkObject(name, 'an object such as { nodes: [store, store, store] }', options);
+      checkNames(options, 'QuorumStore', NAMES);
+      return { ...options };
+    });
     checkNodes(nodes);
     this.commandTimeoutMs = Math.max(...nodes.map((store) => store.commandTimeoutMs));
     const delayMs = checkMs('delayAfterRestartMs', delayAfterRestartMs);
