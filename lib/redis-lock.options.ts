@@ -7,7 +7,7 @@ import {
   type LockSettings,
   type LockSettingsInput,
 } from './core/settings/lock-settings.js';
-import { reading, invalidOption } from './core/settings/option-checks.js';
+import { checkObject, reading, invalidOption } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
@@ -202,12 +202,6 @@ const readOptions = (
   const settings = resolveSettings(options);
   const commandTimeoutMs = Math.min(DEFAULT_COMMAND_TIMEOUT_MS, Math.floor(settings.watchdogMs / 3));
   const { interceptor = true } = options;
-  if (
-    typeof interceptor !== 'boolean' &&
-    (typeof interceptor !== 'object' || interceptor === null || isArray(interceptor))
-  ) {
-    invalidOption('interceptor', 'true, false, or an object with its options', interceptor);
-  }
   return {
     settings: {
       ...settings,
@@ -238,6 +232,7 @@ const minWatchdogOver = (
 
 export const resolveInterceptor = (given: LockInterceptorOptions = {}): ResolvedInterceptor => {
   const { takenStatus = 423, retryAfterSeconds } = reading('interceptor', () => {
+    checkObject('interceptor', 'true, false, or an object with its options', given);
     checkNames(given, 'interceptor', INTERCEPTOR_NAMES);
     return { takenStatus: given.takenStatus, retryAfterSeconds: given.retryAfterSeconds };
   });

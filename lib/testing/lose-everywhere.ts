@@ -22,7 +22,7 @@ export interface LoseEverywhereOptions {
   readonly databases?: readonly object[] | undefined;
   /**
    * Objects with their methods that write elsewhere, and return promises: `[[payments, 'charge']]`. Each call is a step and a
-   * write. It counts as fenced if it calls `fenceTransaction`. Default: none.
+   * write. The report does not see what it does inside, and whether a fence covers it. Default: none.
    */
   readonly writes?: readonly WritingMethods[] | undefined;
   /**
@@ -30,7 +30,7 @@ export interface LoseEverywhereOptions {
    * transaction, and its own calls are not watched. Default: it only acquires and releases the lock.
    */
   readonly meanwhile?: ((lease: Lease) => unknown) | undefined;
-  /** Function that returns true for a write that needs no fence, such as a log. Default: each write needs one. */
+  /** Function that returns true for an entry that needs no look, such as a log. Default: each entry counts. */
   readonly except?: ((write: UnfencedWrite) => boolean) | undefined;
 }
 

@@ -76,13 +76,13 @@ export class LockTesting {
   }
 
   /**
-   * Finds the writes of a use case that go on after a loss of its lock. Runs the scenario again and again. Each time, its
-   * locks are lost before the next watched call, and another process gets them. Each loss happens twice: as in a pause, where
-   * the section does not know of it, and with an aborted signal. Resolves with a report of the writes that happened afterwards without
-   * `fenceTransaction` in their transaction.
+   * Finds the writes of a use case that run without their lock. Runs the scenario again and again. Each time, its locks are
+   * lost before the next watched call, and another process gets them. Each loss happens as in a pause, where the section does
+   * not know of it, and with an aborted signal. If a fence passed, it is refused in a third run. Resolves with a report of the
+   * writes without `fenceTransaction` in their transaction whose lock was not held until their reply, and of what it did not see.
    *
    * Each call under a lock is a step: a statement of `databases`, or a method of `writes`. Between two of them, no other
-   * process can see a difference. The scenario begins with the data that it needs, and its errors after a loss count as refusals.
+   * process can see a difference. What the scenario does before its first lock prepares the data that it needs.
    *
    * @param scenario function that runs the use case once
    * @throws the error of the scenario in the first run, which loses nothing

@@ -10,6 +10,7 @@ import * as store from 'nest-redis-lock/store';
 import * as testing from 'nest-redis-lock/testing';
 import * as zookeeper from 'nest-redis-lock/zookeeper';
 import { LockConfigurationError, LockKeyError } from 'nest-redis-lock';
+import { formatValue } from '../../../lib/core/errors/describe.js';
 import { isEmptyObject } from './option.js';
 import { messageOf, outcomeOf } from './refusal.js';
 
@@ -61,7 +62,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'index.LockExceptionFilter': row(
     (adapter, one) => new index.LockExceptionFilter(adapter, one),
     given({}, 'object', 'undefined', 'null'),
-    options({ takenStatus: 409 }, 'undefined', 'boolean'),
+    optional({ takenStatus: 409 }),
   ),
   'index.Lease.run': row(
     (section) => lease.run(section),
@@ -190,7 +191,7 @@ const isGood = ({ good, also = [], isOpen }: Argument, value: unknown): boolean 
 
 const expectRefused = async (id: string, args: readonly unknown[], name: RegExp): Promise<void> => {
   const outcome = await outcomeOf(() => ROWS[id]!.call(...(args as never[])));
-  const error = 'thrown' in outcome ? outcome.thrown : 'it was accepted';
+  const error = 'thrown' in outcome ? outcome.thrown : `accepted: ${args.map(formatValue).join(', ')}`;
   expect(
     [LockConfigurationError, LockKeyError].some((kind) => error instanceof kind),
     String(error),
