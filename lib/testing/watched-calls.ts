@@ -111,10 +111,7 @@ export class WatchedCalls {
         return this.observed({ what, at: callerOf(hook) }, start, (call, moment, run) => {
           const written = { call, moments: [moment], fences: scope.fenced };
           return {
-            succeeded: (result) => {
-              if (isLazy(result)) run.unseen(call, 'unwatched');
-              run.wrote({ ...written, doubt: scope.fenced.size > 0 ? 'opaque' : undefined });
-            },
+            succeeded: () => run.wrote({ ...written, doubt: scope.fenced.size > 0 ? 'opaque' : undefined }),
             failed: () => run.wrote({ ...written, doubt: 'rejected' }),
           };
         });
@@ -283,6 +280,7 @@ export class WatchedCalls {
       } catch (error) {
         return failed(error);
       }
+      if (isLazy(result) && !isRead) run.unseen(call, 'unwatched');
       return result instanceof Promise ? result.then(succeeded, failed) : succeeded(result);
     };
     const delayed = run.before(call);

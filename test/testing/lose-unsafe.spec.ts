@@ -187,6 +187,19 @@ describe('a write without its lock is reported', () => {
       [`lost: ${OTHER}`],
     ],
     [
+      'by a listener of the loss',
+      ({ locks, withLock, save, query }) => {
+        const stop = locks.on('lost', () => void query());
+        return withLock(save).finally(stop);
+      },
+      [`lost: ${OTHER}`],
+    ],
+    [
+      'under a hold that was handed off in this process after its loss',
+      ({ withLock, save, query }) => Promise.all([withLock(save), withLock(() => query())]),
+      [`lost: ${OTHER}`],
+    ],
+    [
       'by a timer of a section, under the lock of another one',
       async ({ withLock, save, query, sold }) => {
         await withLock((lease) => {
