@@ -1,15 +1,8 @@
-import type { Doubt, WatchedCall } from './connection-state.js';
-
-/**
- * Why a call is in the report. `lost`: it wrote without a fence after its lock was lost. `unlocked`: it wrote although no lock
- * was held from before it was sent until its reply, in a run without a loss. The others could not be seen. `rejected`: it
- * failed, and may have written before. `opaque`: the method passed a fence, and may write outside of that transaction.
- * `unwatched`: it is no call that is watched. `unawaited`: it went on when the scenario ended.
- */
-export type UnfencedReason = 'lost' | 'unlocked' | Doubt;
+import type { Doubt, UnfencedReason, WatchedCall } from './connection-state.js';
 
 /** A write that went on without its lock and without a fence, or a call that could not be seen. */
 export interface UnfencedWrite extends WatchedCall {
+  /** What is wrong with it. */
   readonly why: UnfencedReason;
   /** The call before which the lock was lost. Empty in a run without a loss. */
   readonly lostBefore: string;

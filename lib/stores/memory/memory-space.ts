@@ -23,7 +23,7 @@ export interface MemorySpaceOptions {
   readonly wallClockMicros?: (() => number) | undefined;
 }
 
-const NAMES: Names<MemorySpaceOptions> = { now: true, wallClockMicros: true };
+export const CLOCKS: Names<MemorySpaceOptions> = { now: true, wallClockMicros: true };
 
 /** One watcher of one key. `process` distinguishes the watchers of one store instance from the others. */
 export interface Subscription {
@@ -53,10 +53,9 @@ export class MemorySpace {
   private readonly waiting = new Map<string, (grant: Grant) => void>();
   private readonly holderListeners = new Set<(finalKey: string, owner: string) => void>();
 
-  /** @param owner class that was given the options, for messages */
-  constructor(options: MemorySpaceOptions = {}, owner = 'MemorySpace') {
-    checkObject(`The options of ${owner}`, 'an object such as { now: () => 0 }', options);
-    checkNames(options, owner, NAMES);
+  constructor(options: MemorySpaceOptions = {}) {
+    checkObject('The options of MemorySpace', 'an object such as { now: () => 0 }', options);
+    checkNames(options, 'MemorySpace', CLOCKS);
     const clock: SpaceClock = {
       // Look the clocks up at each call, because fake timers replace them.
       now: checkFunction('now', options.now) ?? (() => performance.now()),

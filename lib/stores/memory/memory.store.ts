@@ -15,7 +15,7 @@ import { checkNames } from '../../core/settings/option-names.js';
 import { later } from './later.js';
 import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
-import { MemorySpace, type MemorySpaceOptions } from './memory-space.js';
+import { CLOCKS, MemorySpace, type MemorySpaceOptions } from './memory-space.js';
 
 /** Either the space of another store, or the clocks of a new space. */
 export type MemoryStoreOptions =
@@ -66,8 +66,8 @@ export class MemoryStore implements LockStore {
     checkObject('options', 'an object', options);
     this.space = reading('shared', () => {
       const { shared, ...clocks } = options;
-      if (shared === undefined) return new MemorySpace(clocks, 'MemoryStore');
-      checkNames(options, 'MemoryStore with shared', { shared: true });
+      checkNames(options, 'MemoryStore', shared === undefined ? CLOCKS : { shared: true });
+      if (shared === undefined) return new MemorySpace(clocks);
       // Not `instanceof`: the space may come from another copy of the package.
       return typeof shared.subscribe === 'function'
         ? shared
