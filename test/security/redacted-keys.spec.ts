@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { currentLease, lockKey, withLocks, LockService } from 'nest-redis-lock';
 import { fenceTransaction } from 'nest-redis-lock/fencing';
 import { resolveSettings } from '../../lib/core/settings/lock-settings.js';
-import { checkSqlKey } from '../../lib/stores/sql/names.js';
+import { checkSqlKey } from '../../lib/stores/sql/sql-terms.js';
 import { checkStoreKey } from '../../lib/stores/key-rule.js';
 import { LockPaths } from '../../lib/stores/zookeeper/lock-path.js';
 import { collectUnhandledRejections, until } from '../support/async.js';

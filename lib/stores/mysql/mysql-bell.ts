@@ -1,10 +1,10 @@
 import type { Runtime } from '../../core/runtime.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { Lane } from '../sql/lane.js';
-import { nameOf } from '../sql/names.js';
-import { joined, raw, sql } from '../sql/sql.js';
+import { bytes, HEAD, listOf, nameOf, nameTextOf, nothing } from '../sql/sql-terms.js';
+import { raw, sql } from '../sql/sql.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
-import { bytes, HEAD, NOW, rowsOf, type MysqlNames } from './mysql-terms.js';
+import { NOW, rowsOf, type MysqlNames } from './mysql-terms.js';
 
 /** Bells that are waited for at the same time at most, each on a connection. Keys of further ones are only polled. */
 const MAX_PARKED = 4;
@@ -92,7 +92,7 @@ export class MysqlBell {
     const { bell } = this.names;
     const statement = {
       sql: sql`SELECT RELEASE_LOCK(${bell}), GET_LOCK(${bell}, ${PARKED_S})`,
-      read: (): void => undefined,
+      read: nothing,
     };
     this.own ??= this.lane();
     this.isRinging = true;
@@ -126,7 +126,7 @@ export class MysqlBell {
       const sentAt = runtime.now();
       const reply = await lane.run(() => this.waiting(bell, keys)).catch(() => undefined);
       if (!reply) return;
-      const free = keys.filter(({ finalKey }) => !reply.held.has(nameOf(finalKey).toString('latin1')));
+      const free = keys.filter(({ finalKey }) => !reply.held.has(nameTextOf(finalKey)));
       for (const one of free) {
         one.bell = undefined;
         if (this.watched.has(one)) one.listener.notified();
@@ -144,15 +144,13 @@ export class MysqlBell {
     keys: readonly Watched[],
   ): Statement<{ rang: boolean; held: ReadonlySet<string> }> {
     const id = bytes(bell);
-    const names = [...new Set(keys.map(({ finalKey }) => finalKey))].map(
-      (finalKey) => sql`${nameOf(finalKey)}`,
-    );
-    const held = sql`FROM ${this.names.table} WHERE name IN (${joined(names, ', ')}) AND ${HEAD} AND until > ${NOW} AND bell = ${id}`;
+    const names = [...new Set(keys.map(({ finalKey }) => finalKey))].map(nameOf);
+    const held = sql`FROM ${this.names.table} WHERE name IN (${listOf(names)}) AND ${HEAD} AND until > ${NOW} AND bell = ${id}`;
     return {
       sql: sql`SELECT IF((SELECT COUNT(*) ${held}) = ${names.length}, GET_LOCK(${id}, ${PARKED_S}), 0) AS rang, RELEASE_LOCK(${id}); SELECT name ${held}`,
       read: (reply) => ({
         rang: rowsOf<{ rang: number | null }>(reply, 0)[0]!.rang === 1,
-        held: new Set(rowsOf<{ name: Buffer }>(reply, 1).map(({ name }) => name.toString('latin1'))),
+        held: new Set(rowsOf<{ name: Buffer }>(reply, 1).map(({ name }) => name.toString())),
       }),
     };
   }

@@ -1,18 +1,17 @@
-import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { Lane, type LaneHost } from '../sql/lane.js';
 import type { RunStatement } from '../sql/sql-dialect.js';
 import { SqlFailure } from '../sql/sql-session.js';
+import { checkSettingValues, refuse } from '../sql/sql-settings.js';
+import { bytes, nothing } from '../sql/sql-terms.js';
 import { raw, sql } from '../sql/sql.js';
 import { migrationOf, VERSION } from './mysql-migration.js';
 import { REFUSED_SETTINGS } from './mysql-settings.js';
-import { bytes, rowsOf } from './mysql-terms.js';
+import { rowsOf, textRowsOf } from './mysql-terms.js';
 
 const READ_ONLY = new Set([1290, 1792, 1836]);
 const NO_RIGHT = new Set([1142, 1143]);
 /** Errors of a login: user, password, database. */
 const NO_LOGIN = new Set([1044, 1045, 1049, 1698]);
-
-const nothing = (): void => undefined;
 
 const errnoOf = (failure: unknown): number =>
   failure instanceof SqlFailure ? ((failure.cause as { errno?: number } | undefined)?.errno ?? 0) : 0;
@@ -21,21 +20,21 @@ const errnoOf = (failure: unknown): number =>
 const loginFailed = (failure: unknown): never => {
   const { message = '' } = ((failure as SqlFailure).cause ?? {}) as Partial<Error>;
   if (message.includes('max-session-mem-used'))
-    throw new LockConfigurationError(
+    return refuse(
       'The server gives the connections of MysqlStore too little memory. Set max_session_mem_used to its default.',
-      { cause: failure },
+      failure,
     );
   if (!NO_LOGIN.has(errnoOf(failure))) throw failure;
-  throw new LockConfigurationError(
+  return refuse(
     `The server refuses the login of MysqlStore: ${message}. Check the user, its password and the database.`,
-    { cause: failure },
+    failure,
   );
 };
 
 const readOnly = (cause: unknown): never => {
-  throw new LockConfigurationError(
+  return refuse(
     'The database of MysqlStore is read-only. On a replica, give it the address of the primary.',
-    { cause },
+    cause,
   );
 };
 
@@ -46,9 +45,9 @@ export const migrateTable = async (run: RunStatement, table: string): Promise<vo
   } catch (failure) {
     if (READ_ONLY.has(errnoOf(failure))) readOnly(failure);
     if (!NO_RIGHT.has(errnoOf(failure))) loginFailed(failure);
-    throw new LockConfigurationError(
+    return refuse(
       `The user of MysqlStore may not create the table ${table}. As another user, run: ${migrationOf(table)}`,
-      { cause: failure },
+      failure,
     );
   }
 };
@@ -59,13 +58,13 @@ export const checkSettings = async (run: RunStatement): Promise<void> => {
   const values = await run({
     // The limit is that of the statement, not sql_select_limit.
     sql: raw(`SELECT ${columns.join(', ')} LIMIT 1`),
-    read: (reply) => rowsOf<Readonly<Record<string, string | number>>>(reply)[0]!,
+    read: (reply) => textRowsOf(reply)[0]!,
   }).catch(loginFailed);
-  const refused = REFUSED_SETTINGS.find(({ name, isRefused }) => isRefused(values[name]!));
-  if (!refused) return;
-  const { name, why, instead } = refused;
-  throw new LockConfigurationError(
-    `MysqlStore cannot work with ${name} = '${values[name]}': ${why}. Set ${name} to ${instead}, on the server or in the proxy.`,
+  checkSettingValues(
+    'MysqlStore',
+    REFUSED_SETTINGS,
+    values,
+    ({ name, instead }) => `Set ${name} to ${instead}, on the server or in the proxy`,
   );
 };
 
@@ -83,19 +82,19 @@ FROM (SELECT DATABASE() AS inUse) one LEFT JOIN information_schema.TABLES t ON t
     read: (reply) => rowsOf<Found>(reply)[0]!,
   }).catch(loginFailed);
   if (found.inUse === null) {
-    throw new LockConfigurationError(
+    return refuse(
       'The connection of MysqlStore has no database. Name one: mysql://user:password@host:3306/app.',
     );
   }
   const { inUse, comment, engine } = found;
   if (comment === VERSION) {
     if (engine === 'InnoDB') return;
-    throw new LockConfigurationError(
+    return refuse(
       `The table ${table} of MysqlStore has the engine ${engine}. Run: ALTER TABLE \`${table}\` ENGINE = InnoDB.`,
     );
   }
   const migration = migrationOf(table);
-  throw new LockConfigurationError(
+  return refuse(
     comment === null
       ? `The database ${inUse} has no table ${table}, or the user of the connection has no right to it. ` +
           `As a user that may create tables, call store.migrate() or run: ${migration}`
@@ -129,7 +128,7 @@ export const checkRights = async (run: RunStatement, name: string): Promise<void
     sql: sql`SELECT DATABASE() AS db, SUBSTRING_INDEX(CURRENT_USER(), '@', 1) AS name, SUBSTRING_INDEX(CURRENT_USER(), '@', -1) AS host`,
     read: (reply) => rowsOf<{ db: string; name: string; host: string }>(reply)[0]!,
   });
-  throw new LockConfigurationError(
+  return refuse(
     `The user of MysqlStore lacks rights. Run: GRANT ${missing.join(', ')} ON \`${place.db}\`.\`${name}\` TO '${place.name}'@'${place.host}'.`,
   );
 };
@@ -154,7 +153,7 @@ export const checkConnections = async (host: LaneHost): Promise<readonly string[
   } finally {
     for (const lane of lanes) lane.destroy();
   }
-  throw new LockConfigurationError(
+  return refuse(
     'Connections of MysqlStore share a session of the server. For a proxy that shares connections, set pooled: true.',
   );
 };

@@ -1,42 +1,30 @@
 import type { ConnectionOptions } from 'mysql2';
 import type { Runtime } from '../../core/runtime.js';
-import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
-import { nameOf } from '../sql/names.js';
+import type { PermitState } from '../../core/seam/reply.js';
 import { raw, sql } from '../sql/sql.js';
-import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
+import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
-import { IS_NOTE } from '../sql/sql-notes.js';
+import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
+import { bytes, HEAD, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnections, checkRights, checkSettings, checkTable, migrateTable } from './mysql-checks.js';
 import { MysqlBell } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
-import { MysqlNotes } from './mysql-notes.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
 import { SET_SESSION } from './mysql-settings.js';
 import {
-  bytes,
   COMMIT,
-  HEAD,
-  msOf,
   NOW,
   RELEASED,
   rowsOf,
+  textRowsOf,
   type MysqlNames,
   type ResultSetHeader,
 } from './mysql-terms.js';
 
 /** How often a key is asked about that a caller waits for, in ms. */
 const POLL = { minMs: 5, maxMs: 50, liveMaxMs: 250 };
-/** Processes that stand in the wait queue of a key at most; further ones only ask. */
-const MAX_QUEUED = 64;
-/** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
-const SWEPT_AFTER_US = 24 * 3_600_000_000;
-/** Maximum number of holders that `inspect` and `permits` return. */
-const MAX_HOLDERS = 100;
-
-const nothing = (): void => undefined;
 
 export interface MysqlSettings {
   /** A function, so that nothing shows the password. */
@@ -49,22 +37,24 @@ export interface MysqlSettings {
 }
 
 /** MySQL and MariaDB, for {@link SqlStore}. */
-export class MysqlDialect implements SqlDialect {
+export class MysqlDialect extends CommonStatements implements SqlDialect {
   readonly name = 'MySQL';
   readonly poll = POLL;
   readonly exclusive: MysqlExclusive;
   readonly permit: MysqlPermit;
-  readonly notes: MysqlNotes;
+  readonly notes: NoteRows;
   private readonly names: MysqlNames;
   private readonly bell: MysqlBell | undefined;
   private readonly primary: Primary = { epoch: 0 };
 
   constructor(private readonly settings: MysqlSettings) {
     const { runtime, table, pooled } = settings;
+    const common = { table: raw(`\`${table}\``), now: NOW, rowsOf: textRowsOf };
+    super(common);
     const id = runtime.newId().replaceAll('-', '');
     const me = bytes(`,${id.slice(-12)}`);
     this.names = {
-      table: raw(`\`${table}\``),
+      table: common.table,
       me,
       bell: bytes(`nlb:${id}`),
       maxQueue: MAX_QUEUED * me.length,
@@ -72,7 +62,7 @@ export class MysqlDialect implements SqlDialect {
     this.bell = pooled ? undefined : new MysqlBell(this.names, { runtime, connect: () => this.connect() });
     this.exclusive = new MysqlExclusive(this.names, this.bell);
     this.permit = new MysqlPermit(this.names);
-    this.notes = new MysqlNotes(this.names);
+    this.notes = new NoteRows(common, OVERWRITES);
   }
 
   async connect(): Promise<SqlSession> {
@@ -130,53 +120,16 @@ export class MysqlDialect implements SqlDialect {
     });
   }
 
-  inspect(finalKey: string): Statement<KeyState | null> {
-    return {
-      sql: sql`SELECT member, kind, owner, until - ${NOW} AS leftUs FROM ${this.names.table}
-WHERE name = ${nameOf(finalKey)} AND until > ${NOW} AND owner <> '' ORDER BY since LIMIT ${MAX_HOLDERS}`,
-      read: (reply) => {
-        const rows = rowsOf<HolderRow>(reply);
-        const [first] = rows;
-        if (!first) return null;
-        const kind = first.kind.toString() as 'exclusive' | 'permit';
-        return { kind, holders: rows.map(holderOf), waiting: [] };
-      },
-    };
-  }
-
-  keysFrom(name: string, count: number): Statement<readonly KeyRow[]> {
-    return {
-      sql: sql`SELECT name, until > ${NOW} AS live FROM ${this.names.table}
-WHERE name >= ${bytes(name)} AND ${HEAD} ORDER BY name LIMIT ${count}`,
-      read: (reply) =>
-        rowsOf<{ name: Buffer; live: number }>(reply).map(({ name: of, live }) => ({
-          name: of.toString(),
-          isLive: live === 1,
-        })),
-    };
-  }
-
   permits(finalKey: string): Statement<PermitState | null> {
     const { table } = this.names;
     const name = nameOf(finalKey);
     return {
       sql: sql`SELECT kind, permits FROM ${table} WHERE name = ${name} AND ${HEAD} AND until > ${NOW};
 SELECT COUNT(*) AS count FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW};
-SELECT kind, owner, until - ${NOW} AS leftUs FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW} ORDER BY since LIMIT ${MAX_HOLDERS}`,
+SELECT owner, until - ${NOW} AS left_us FROM ${table} WHERE name = ${name} AND member > '' AND until > ${NOW} ORDER BY since LIMIT ${MAX_HOLDERS}`,
       read: (reply) => {
-        const [head] = rowsOf<{ kind: Buffer; permits: number }>(reply, 0);
-        if (!head) return null;
-        const { kind, permits } = head;
-        if (kind.toString() !== 'permit')
-          throw new StoreFailure(`the key is locked as ${kind.toString()}`, 'not-executed', {
-            keyOnly: true,
-          });
-        const taken = rowsOf<{ count: number }>(reply, 1)[0]!.count;
-        return {
-          permits,
-          free: Math.max(0, permits - taken),
-          holders: rowsOf<HolderRow>(reply, 2).map(holderOf),
-        };
+        const [[head], [count], holders] = [textRowsOf(reply, 0), textRowsOf(reply, 1), textRowsOf(reply, 2)];
+        return permitStateOf(head, count?.['count'], holders);
       },
     };
   }
@@ -208,10 +161,6 @@ ${COMMIT}`,
     };
   }
 
-  ping(): Statement<void> {
-    return { sql: sql`SELECT 1 FROM ${this.names.table} LIMIT 0`, read: nothing };
-  }
-
   /** A session waits for a row for at least 1 s, and its lane with it. */
   probe(finalKey: string): Statement<void> {
     const { table } = this.names;
@@ -225,14 +174,13 @@ ${COMMIT}`,
   /** Deletes by name: one statement that deletes a range would meet locks in another order than theirs. */
   async sweep(run: RunStatement): Promise<number> {
     const { table } = this.names;
-    const old = sql`until < ${NOW} - CASE WHEN ${IS_NOTE} THEN 0 ELSE ${SWEPT_AFTER_US} END AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
     const rows = await run({
-      sql: sql`SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS}`,
+      sql: sql`SELECT name, member FROM ${table} WHERE ${this.isOld} LIMIT ${SWEPT_ROWS}`,
       read: (reply) => rowsOf<{ name: Buffer; member: Buffer }>(reply),
     });
     for (const { name, member } of rows)
       await run({
-        sql: sql`DELETE FROM ${table} WHERE name = ${name} AND member = ${member} AND ${old}`,
+        sql: sql`DELETE FROM ${table} WHERE name = ${name} AND member = ${member} AND ${this.isOld}`,
         read: nothing,
       });
     return rows.length;
@@ -256,14 +204,4 @@ ${COMMIT}`,
   }
 }
 
-interface HolderRow {
-  readonly kind: Buffer;
-  readonly owner: Buffer;
-  readonly leftUs: number;
-}
-
-const holderOf = ({ owner, leftUs }: HolderRow): Holder => ({
-  owner: owner.toString(),
-  count: 1,
-  remainingMs: msOf(BigInt(leftUs)),
-});
+const OVERWRITES = raw('ON DUPLICATE KEY UPDATE until = VALUES(until), queue = VALUES(queue)');

@@ -1,25 +1,21 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { nameOf } from '../sql/names.js';
-import { joined, raw, sql } from '../sql/sql.js';
+import { raw, sql } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Attempt, Statement } from '../sql/sql-session.js';
+import { bytes, HEAD, listOf, msOf, nameOf, nameTextOf, TURN_US, US } from '../sql/sql-terms.js';
 import type { MysqlBell } from './mysql-bell.js';
-import { extendRepliesOf, rowsOfClaims } from './mysql-extend.js';
 import {
-  bytes,
-  HEAD,
+  extended,
   idOf,
-  msOf,
+  joinedByName,
   NOW,
   peeked,
   READ_ONLY,
   RELEASED,
-  TURN_US,
-  US,
+  rowsOfClaims,
   type MysqlNames,
-  joinedByName,
 } from './mysql-terms.js';
 
 /**
@@ -140,7 +136,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
       sql: sql`SELECT LAST_INSERT_ID(${NOW});
 UPDATE ${free} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
 SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${byName} ON ${isOwn} WHERE t.until > ${NOW}`,
-      read: (reply) => extendRepliesOf(claims, reply, 2),
+      read: (reply) => extended(claims, reply, 2),
     };
   }
 
@@ -149,22 +145,19 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${by
     const { table, me, maxQueue } = this.names;
     const mayTake = sql`until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me})`;
     const mayEnter = sql`${mayTake} OR LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}`;
-    const names = joined(
-      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
-      ', ',
-    );
+    const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
       sql: sql`SELECT name, bell, ${READ_ONLY}, until > ${NOW} AS held,
 IF(${mayEnter}, 0, GREATEST(0, until - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
 FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
       prepared: claims.length === 1,
       read: (reply) => {
-        const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString('latin1'), row]));
+        const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString(), row]));
         return claims.map(({ finalKey }) => {
-          const row = found.get(nameOf(finalKey).toString('latin1'));
+          const row = found.get(nameTextOf(finalKey));
           if (!row) return 0;
           if (row.held === 1) this.bell?.seen(finalKey, row.bell.toString());
-          return msOf(BigInt(row.freeInUs));
+          return msOf(row.freeInUs);
         });
       },
     };

@@ -3,23 +3,20 @@ import type { PermitClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { nameOf } from '../sql/names.js';
-import { joined, raw, sql } from '../sql/sql.js';
+import { raw, sql } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Statement } from '../sql/sql-session.js';
-import { extendRepliesOf, rowsOfClaims } from './mysql-extend.js';
+import { bytes, HEAD, listOf, msOf, nameOf, nameTextOf, US } from '../sql/sql-terms.js';
 import {
-  bytes,
   COMMIT,
-  HEAD,
+  extended,
   idOf,
   joinedByName,
-  msOf,
   NOW,
   peeked,
   READ_ONLY,
   rowsOf,
-  US,
+  rowsOfClaims,
   type MysqlNames,
   type ResultSetHeader,
 } from './mysql-terms.js';
@@ -92,8 +89,7 @@ ${COMMIT}`,
         const isPermit = live?.kind.toString() === 'permit';
         const limit = isPermit && of !== undefined && before !== of ? { limitBefore: before } : {};
         if (isPermit && live.mine > 0) return { status: 'granted', validForMs: leaseMs, ...limit };
-        if (live && !isPermit)
-          return { status: 'taken', retryInMs: msOf(BigInt(live.leftUs)), heldAs: 'exclusive' };
+        if (live && !isPermit) return { status: 'taken', retryInMs: msOf(live.leftUs), heldAs: 'exclusive' };
         // The lease was over before the transaction.
         if (!live && of !== undefined) return { status: 'taken', retryInMs: 0 };
         if (!live)
@@ -101,7 +97,7 @@ ${COMMIT}`,
         const { soonestUs } = live;
         return {
           status: 'taken',
-          retryInMs: soonestUs === null ? Infinity : msOf(BigInt(soonestUs)),
+          retryInMs: soonestUs === null ? Infinity : msOf(soonestUs),
           ...limit,
         };
       },
@@ -152,16 +148,13 @@ UPDATE ${free} ${head} SET h.until = GREATEST(h.until, LAST_INSERT_ID() + v.l) W
 UPDATE ${kept} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
 SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM (${wanted}) v ${byName} ON ${isOwn} WHERE t.until > ${NOW};
 ${COMMIT}`,
-      read: (reply) => extendRepliesOf(claims, reply, 4),
+      read: (reply) => extended(claims, reply, 4),
     };
   }
 
   peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
     const { table } = this.names;
-    const names = joined(
-      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
-      ', ',
-    );
+    const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
       sql: sql`SELECT h.name, ${READ_ONLY}, GREATEST(0, IF(h.kind <> 'permit' OR h.until <= ${NOW}, h.until - ${NOW},
 IF(COUNT(m.member) < h.permits, 0, MIN(m.until) - ${NOW}))) AS freeInUs
@@ -171,11 +164,11 @@ WHERE h.name IN (${names}) AND h.member = '' GROUP BY h.name, h.kind, h.until, h
       read: (reply) => {
         const found = new Map(
           peeked<{ name: Buffer; freeInUs: number | null }>(reply).map(({ name, freeInUs }) => [
-            name.toString('latin1'),
-            freeInUs === null ? Infinity : msOf(BigInt(freeInUs)),
+            name.toString(),
+            freeInUs === null ? Infinity : msOf(freeInUs),
           ]),
         );
-        return claims.map(({ finalKey }) => found.get(nameOf(finalKey).toString('latin1')) ?? 0);
+        return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
       },
     };
   }

@@ -1,11 +1,5 @@
+import type { RefusedSetting, SessionSetting } from '../sql/sql-settings.js';
 import { raw, type Sql } from '../sql/sql.js';
-
-/** A variable that each session of the store sets, whatever its default in the server is. */
-export interface SessionSetting {
-  readonly name: string;
-  readonly value: string;
-  readonly why: string;
-}
 
 /** The greatest number: all rows, or no limit. */
 const NO_LIMIT = '18446744073709551615';
@@ -32,26 +26,20 @@ export const SET_SESSION: Sql = raw(
   `SET SESSION ${SESSION_SETTINGS.map(({ name, value }) => `${name} = ${value}`).join(', ')}`,
 );
 
-/** A variable with a value under which locks cannot work, and that the store does not set. */
-export interface RefusedSetting {
-  readonly name: string;
+interface ReadSetting extends RefusedSetting {
   /** How a session reads it. */
   readonly read: string;
-  readonly isRefused: (value: string | number) => boolean;
-  readonly why: string;
-  /** A value that is not refused. */
-  readonly instead: string;
 }
 
 const MIN_BYTES = 1_048_576;
 const MIN_ROWS = 1_000_000;
 
 /** What the start reads in its session, after all that a session sets. */
-export const REFUSED_SETTINGS: readonly RefusedSetting[] = [
+export const REFUSED_SETTINGS: readonly ReadSetting[] = [
   {
     name: 'sql_mode',
     read: '@@sql_mode',
-    isRefused: (value) => /\b(?:EMPTY_STRING_IS_NULL|ORACLE)\b/.test(String(value)),
+    isRefused: (value) => /\b(?:EMPTY_STRING_IS_NULL|ORACLE)\b/.test(value),
     why: 'statements with empty texts mean something else',
     instead: 'a value without EMPTY_STRING_IS_NULL and ORACLE',
   },

@@ -1,13 +1,14 @@
 import type { ResultSetHeader } from 'mysql2';
+import type { Claim } from '../../core/seam/claim.js';
+import type { ExtendReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { raw, sql, type Sql } from '../sql/sql.js';
+import { bytes, extendRepliesOf, nameOf, US, type Row } from '../sql/sql-terms.js';
+import { joined, raw, sql, type Sql } from '../sql/sql.js';
 
 export type { ResultSetHeader } from 'mysql2';
 
 /** Microseconds since 1970 by the clock of the server, at the start of the statement; in no time zone. */
 export const NOW = raw("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))");
-/** The row of a key itself; other rows of the name are permits. */
-export const HEAD = raw("member = ''");
 /**
  * New end of a hold that is released. Without waiting processes it says nothing about the time: a key that was released
  * must not be taken again when the clock steps back.
@@ -15,10 +16,6 @@ export const HEAD = raw("member = ''");
 export const RELEASED = sql`IF(queue = '', 0, ${NOW})`;
 /** End of a transaction, whatever `completion_type` is: neither another one begins, nor does the connection end. */
 export const COMMIT = raw('COMMIT AND NO CHAIN NO RELEASE');
-/** Microseconds in a millisecond. */
-export const US = 1_000;
-/** For how long after a release only the first process in the wait queue may take a key. */
-export const TURN_US = 250_000;
 
 /** What the statements of one store have in common. */
 export interface MysqlNames {
@@ -51,8 +48,6 @@ export const peeked = <T>(reply: unknown): readonly T[] => {
   throw new StoreFailure('the server is read-only', 'not-executed', { passing: true });
 };
 
-export const bytes = (text: string): Buffer => Buffer.from(text);
-
 /** Returns the value of LAST_INSERT_ID(…) in a reply; 0 when it was not called. */
 export const idOf = (reply: unknown): bigint => BigInt((reply as ResultSetHeader).insertId);
 
@@ -60,4 +55,28 @@ export const idOf = (reply: unknown): bigint => BigInt((reply as ResultSetHeader
 export const rowsOf = <T>(reply: unknown, at?: number): readonly T[] =>
   (at === undefined ? reply : (reply as unknown[])[at]) as T[];
 
-export const msOf = (us: bigint): number => Math.ceil(Number(us) / US);
+/** Like {@link rowsOf}, with each value as text. */
+export const textRowsOf = (reply: unknown, at?: number): readonly Row[] =>
+  rowsOf<object>(reply, at).map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [name, value === null ? null : String(value)]),
+    ),
+  );
+
+/** Returns a table of claims: name, owner, lease in µs. */
+export const rowsOfClaims = (claims: readonly Claim[]): Sql => {
+  const rows = claims.map(({ finalKey, owner, leaseMs }, i) =>
+    i === 0
+      ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l`
+      : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}`,
+  );
+  return joined(rows, ' UNION ALL ');
+};
+
+/** Returns the replies to a renewal, from the statement number `at`. A row with less than its lease was skipped. */
+export const extended = (claims: readonly Claim[], reply: unknown, at: number): readonly ExtendReply[] => {
+  const rows = rowsOf<{ name: Buffer; owner: Buffer; leftUs: number }>(reply, at).map(
+    ({ name, owner, leftUs }) => [name.toString(), owner.toString(), Number(leftUs)] as const,
+  );
+  return extendRepliesOf(claims, rows, (leftUs, { leaseMs }) => leftUs < leaseMs * US);
+};

@@ -1,9 +1,9 @@
 import type { ConnectionOptions } from 'mysql2';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkChoice, checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
+import type { Runtime } from '../../core/runtime.js';
+import { checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
-import { DEFAULT_TABLE, hasOpenPassword, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
+import { DEFAULT_TABLE, hasOpenPassword, resolveSqlOptions } from '../sql/sql-options.js';
 import { SqlStore } from '../sql/sql.store.js';
 import { MysqlDialect } from './mysql-dialect.js';
 
@@ -44,33 +44,23 @@ const OPTION_NAMES: Readonly<Record<Exclude<keyof MysqlStoreOptions, 'runtime'>,
  */
 export class MysqlStore extends SqlStore {
   constructor(input: MysqlStoreOptions) {
-    const { runtime = systemRuntime(), ...given } = reading('The options of MysqlStore', () => ({
-      ...input,
-    }));
+    const { runtime, ...given } = reading('The options of MysqlStore', () => ({ ...input }));
     checkNames(given, 'MysqlStore', OPTION_NAMES);
-    const { uri, options, lanes, pooled, table, commandTimeoutMs, migrate } = given;
+    const { uri, options, table } = given;
     if (uri === undefined && options === undefined) {
       throw new LockConfigurationError(
         "Neither uri nor options is given: new MysqlStore({ uri: 'mysql://user:password@host/app' }).",
       );
     }
-    const timeoutMs = resolveTimeoutMs(commandTimeoutMs);
+    const common = resolveSqlOptions({ ...given, runtime });
     const connection = { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) };
     checkLogin('options.host', connection.host);
     const dialect = new MysqlDialect({
       connection: () => connection,
       table: checkTable(table) ?? DEFAULT_TABLE,
-      runtime,
-      pooled: checkChoice('pooled', pooled, [true, false]) ?? false,
-      timeoutMs,
+      ...{ runtime: common.runtime, pooled: common.pooled, timeoutMs: common.commandTimeoutMs },
     });
-    super(dialect, {
-      runtime,
-      commandTimeoutMs: timeoutMs,
-      lanes: resolveLanes(lanes),
-      place: placeOf(connection, table ?? DEFAULT_TABLE),
-      migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
-    });
+    super(dialect, { ...common, place: placeOf(connection, table ?? DEFAULT_TABLE) });
   }
 }
 

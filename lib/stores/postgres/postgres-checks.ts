@@ -1,11 +1,12 @@
-import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { RunStatement } from '../sql/sql-dialect.js';
+import { checkSettingValues, refuse } from '../sql/sql-settings.js';
+import { bytes, isTrue, type Row } from '../sql/sql-terms.js';
 import { raw, sql } from '../sql/sql.js';
 import { migrationOf, quoted, VERSION } from './postgres-migration.js';
 import type { PostgresSession } from './postgres-session.js';
 import { stateOf } from './postgres-session.js';
 import { READ_SETTINGS, REFUSED_SETTINGS } from './postgres-settings.js';
-import { bytes, isTrue, rowsOf, type Row } from './postgres-terms.js';
+import { rowsOf } from './postgres-terms.js';
 
 const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 /** State of a reply to start-up parameters that a pooler does not know. */
@@ -37,10 +38,6 @@ WHERE relname = ${bytes(table)}::text AND nspname = ANY (current_schemas(false))
 FROM (SELECT to_regclass(${bytes(quoted(table, schema))}::text)::oid AS id) found`,
     read: (reply) => rowsOf(reply)[0]!,
   });
-
-const refuse = (message: string, cause?: unknown): never => {
-  throw new LockConfigurationError(message, { cause });
-};
 
 /** Throws the error again, as a LockConfigurationError if only another login mends it. */
 const loginFailed = (failure: unknown): never => {
@@ -94,11 +91,11 @@ export const checkSettings = async (run: RunStatement): Promise<void> => {
     sql: raw(`SELECT current_user AS role, ${columns.join(', ')}`),
     read: (reply) => rowsOf(reply)[0]!,
   }).catch(loginFailed);
-  const refused = REFUSED_SETTINGS.find(({ name, isRefused }) => isRefused(values[name]!, values));
-  if (!refused) return;
-  const { name, why, instead } = refused;
-  refuse(
-    `PostgresStore cannot work with ${name} = '${values[name]}': ${why}. Run: ALTER ROLE "${values['role']}" SET ${name} = '${instead}'.`,
+  checkSettingValues(
+    'PostgresStore',
+    REFUSED_SETTINGS,
+    values,
+    ({ name, instead }) => `Run: ALTER ROLE "${values['role']}" SET ${name} = '${instead}'`,
   );
 };
 

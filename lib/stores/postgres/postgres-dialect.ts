@@ -1,13 +1,12 @@
 import type { ClientConfig } from 'pg';
 import type { Runtime } from '../../core/runtime.js';
-import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
-import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { PermitState } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
-import { nameOf } from '../sql/names.js';
 import { raw, sql } from '../sql/sql.js';
-import type { KeyRow, RunStatement, SqlDialect } from '../sql/sql-dialect.js';
+import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import type { SqlSession, Statement } from '../sql/sql-session.js';
-import { IS_NOTE } from '../sql/sql-notes.js';
+import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
+import { bytes, HEAD, isTrue, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import {
   checkConnection,
@@ -17,37 +16,17 @@ import {
   type TablePlace,
 } from './postgres-checks.js';
 import { PostgresExclusive } from './postgres-exclusive.js';
-import { PostgresListener } from './postgres-listener.js';
+import { messagesOf, PostgresListener } from './postgres-listener.js';
 import { quoted } from './postgres-migration.js';
-import { PostgresNotes } from './postgres-notes.js';
 import { PostgresPermit } from './postgres-permit.js';
 import { PostgresSession } from './postgres-session.js';
 import { SET_SESSION } from './postgres-settings.js';
-import {
-  bytes,
-  HEAD,
-  isTrue,
-  literal,
-  msOf,
-  NOW,
-  RELEASED,
-  rowsOf,
-  type PostgresNames,
-  type Row,
-} from './postgres-terms.js';
+import { literal, NOW, RELEASED, rowsOf, type PostgresNames } from './postgres-terms.js';
 
 /** How often a key is asked about that a caller waits for, in ms. */
 const POLL = { minMs: 5, maxMs: 50, liveMaxMs: 1_000 };
-/** Processes that stand in the wait queue of a key at most; further ones only ask. */
-const MAX_QUEUED = 64;
-/** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
-const SWEPT_AFTER_US = 24 * 3_600_000_000;
-/** Maximum number of holders that `inspect` and `permits` return. */
-const MAX_HOLDERS = raw('100');
 /** First version in which a statement can wait for the end of a connection. */
 const WAITS_FOR_THE_END = 140_000;
-
-const nothing = (): void => undefined;
 
 export interface PostgresSettings extends TablePlace {
   /** Functions, so that nothing shows the password. */
@@ -61,21 +40,23 @@ export interface PostgresSettings extends TablePlace {
 }
 
 /** PostgreSQL, for {@link SqlStore}. */
-export class PostgresDialect implements SqlDialect {
+export class PostgresDialect extends CommonStatements implements SqlDialect {
   readonly name = 'PostgreSQL';
   readonly poll = POLL;
   readonly exclusive: PostgresExclusive;
   readonly permit: PostgresPermit;
-  readonly notes: PostgresNotes;
+  readonly notes: NoteRows;
   private readonly names: PostgresNames;
   private readonly listener: PostgresListener | undefined;
   private host: StoreHost | undefined;
 
   constructor(private readonly settings: PostgresSettings) {
     const { runtime, table, schema, listening, timeoutMs } = settings;
+    const common = { table: raw(quoted(table, schema)), now: NOW, rowsOf };
+    super(common);
     const me = `,${runtime.newId().slice(-12)}`;
     this.names = {
-      table: raw(quoted(table, schema)),
+      table: common.table,
       me: raw(`'${me}'`),
       meLength: raw(String(me.length)),
       maxQueue: raw(String(MAX_QUEUED * me.length)),
@@ -93,7 +74,7 @@ export class PostgresDialect implements SqlDialect {
       });
     this.exclusive = new PostgresExclusive(this.names, this.listener);
     this.permit = new PostgresPermit(this.names, this.listener);
-    this.notes = new PostgresNotes(this.names, this.listener);
+    this.notes = new NoteRows(common, OVERWRITES, this.listener && messagesOf(this.listener, this.names));
   }
 
   connect(): Promise<PostgresSession> {
@@ -118,27 +99,6 @@ export class PostgresDialect implements SqlDialect {
     });
   }
 
-  inspect(finalKey: string): Statement<KeyState | null> {
-    return {
-      sql: sql`SELECT kind, owner, until - ${NOW} AS left_us FROM ${this.names.table}
-WHERE name = ${nameOf(finalKey)} AND until > ${NOW} AND owner <> '' ORDER BY since LIMIT ${MAX_HOLDERS}`,
-      read: (reply) => {
-        const rows = rowsOf(reply);
-        const [first] = rows;
-        if (!first) return null;
-        return { kind: first['kind'] as 'exclusive' | 'permit', holders: rows.map(holderOf), waiting: [] };
-      },
-    };
-  }
-
-  keysFrom(name: string, count: number): Statement<readonly KeyRow[]> {
-    return {
-      sql: sql`SELECT name, until > ${NOW} AS live FROM ${this.names.table}
-WHERE name >= ${bytes(name)} AND ${HEAD} ORDER BY name LIMIT ${raw(String(count))}`,
-      read: (reply) => rowsOf(reply).map(({ name: of, live }) => ({ name: of!, isLive: isTrue(live) })),
-    };
-  }
-
   permits(finalKey: string): Statement<PermitState | null> {
     const { table } = this.names;
     const members = sql`FROM ${table} m WHERE m.name = h.name AND m.member > '' AND m.until > ${NOW}`;
@@ -149,15 +109,8 @@ WHERE h.name = ${nameOf(finalKey)} AND h.${HEAD} AND h.until > ${NOW}`,
       read: (reply) => {
         const rows = rowsOf(reply);
         const [head] = rows;
-        if (!head) return null;
-        if (head['kind'] !== 'permit')
-          throw new StoreFailure(`the key is locked as ${head['kind']}`, 'not-executed', { keyOnly: true });
-        const permits = Number(head['permits']);
-        return {
-          permits,
-          free: Math.max(0, permits - Number(head['taken'])),
-          holders: rows.filter(({ owner }) => owner !== null).map(holderOf),
-        };
+        const holders = rows.filter(({ owner }) => owner !== null);
+        return permitStateOf(head, head?.['taken'], holders);
       },
     };
   }
@@ -185,16 +138,11 @@ SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.
     };
   }
 
-  ping(): Statement<void> {
-    return { sql: sql`SELECT 1 FROM ${this.names.table} LIMIT 0`, read: nothing };
-  }
-
   sweep(run: RunStatement): Promise<number> {
     const { table } = this.names;
-    const old = sql`until < ${NOW} - CASE WHEN ${IS_NOTE} THEN 0 ELSE ${SWEPT_AFTER_US} END AND fence < ${NOW} - ${SWEPT_AFTER_US}`;
     return run({
       sql: sql`WITH swept AS (DELETE FROM ${table} WHERE (name, member) IN (
-SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1) SELECT count(*) AS count FROM swept`,
+SELECT name, member FROM ${table} WHERE ${this.isOld} LIMIT ${SWEPT_ROWS} FOR UPDATE SKIP LOCKED) RETURNING 1) SELECT count(*) AS count FROM swept`,
       read: (reply) => Number(rowsOf(reply)[0]!['count']),
     });
   }
@@ -228,6 +176,10 @@ SELECT name, member FROM ${table} WHERE ${old} LIMIT ${SWEPT_ROWS} FOR UPDATE SK
   }
 }
 
+const OVERWRITES = raw(
+  'ON CONFLICT (name, member) DO UPDATE SET until = excluded.until, queue = excluded.queue',
+);
+
 /** Start of a connection, in µs since 1970. */
 const STARTED_US = raw('(extract(epoch FROM backend_start) * 1000000)::bigint');
 
@@ -240,9 +192,3 @@ SELECT pid, ${STARTED_US} AS started_us, current_setting('server_version_num') A
     return { pid: Number(pid), startedUs: Number(started_us), version: Number(version) };
   },
 };
-
-const holderOf = ({ owner, left_us }: Row): Holder => ({
-  owner: owner!,
-  count: 1,
-  remainingMs: msOf(left_us),
-});

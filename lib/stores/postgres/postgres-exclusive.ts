@@ -1,25 +1,21 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { nameOf } from '../sql/names.js';
-import { joined, raw, sql, type Sql } from '../sql/sql.js';
+import { raw, sql, type Sql } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Attempt, Statement } from '../sql/sql-session.js';
-import { extendRepliesOf, rowsOfClaims } from './postgres-extend.js';
+import { bytes, HEAD, listOf, msOf, nameOf, TURN_US, US } from '../sql/sql-terms.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {
-  bytes,
-  HEAD,
-  isTrue,
-  msOf,
-  nameTextOf,
+  extended,
+  freeInMs,
   NOW,
   ONE_NOW,
+  released,
   RELEASED,
   rowsOf,
+  rowsOfClaims,
   TURN,
-  TURN_US,
-  US,
   type PostgresNames,
 } from './postgres-terms.js';
 
@@ -106,10 +102,7 @@ SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
       sql: sql`UPDATE ${table} SET until = ${end} WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW}
 RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::text`)} END`,
       prepared: true,
-      read: (reply) => {
-        const [row] = rowsOf(reply);
-        return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
-      },
+      read: released,
     };
   }
 
@@ -123,25 +116,19 @@ done AS (UPDATE ${table} l SET until = greatest(l.until, ${NOW} + m.lease) FROM 
 WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
 SELECT l.name, l.owner, d.until - ${NOW} AS left_us FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
 LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.until > ${NOW}`,
-      read: (reply) => extendRepliesOf(claims, rowsOf(reply)),
+      read: (reply) => extended(claims, reply),
     };
   }
 
   /** A process that is not in the wait queue any more has missed its turn. Its next request puts it there again. */
   peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
-    const names = joined(
-      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
-      ', ',
-    );
+    const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
       sql: sql`SELECT l.name, CASE WHEN l.until <= n.now AND (${this.isFirst()}) OR ${this.mayEnter()} THEN 0
 ELSE greatest(0, l.until + CASE WHEN l.until > n.now THEN 0 ELSE ${TURN} END - n.now) END AS free_us
 FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`,
       prepared: claims.length === 1,
-      read: (reply) => {
-        const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
-        return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
-      },
+      read: (reply) => freeInMs(claims, reply),
     };
   }
 

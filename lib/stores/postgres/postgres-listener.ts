@@ -1,9 +1,11 @@
 import type { Runtime } from '../../core/runtime.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { OWN_PREFIX } from '../key-rule.js';
-import { raw, type Sql } from '../sql/sql.js';
+import type { NoteMessages } from '../sql/sql-dialect.js';
+import { bytes, nameTextOf, nothing } from '../sql/sql-terms.js';
+import { raw, sql, type Sql } from '../sql/sql.js';
 import type { PostgresSession } from './postgres-session.js';
-import { nameTextOf, rowsOf } from './postgres-terms.js';
+import { rowsOf, type PostgresNames } from './postgres-terms.js';
 
 /** Pauses before the next attempt to listen, in ms: the first one, and the longest. */
 const RETRY_MS = 1_000;
@@ -12,11 +14,11 @@ const MAX_RETRY_MS = 30_000;
 /** Ends the name in a message. No name of a note has it. */
 const NAME_END = ' ';
 
-/** Returns the payload of a message to the process that listens on the row of a note. */
-export const noteMessage = (row: string, text: string): string => `${row}${NAME_END}${text}`;
+/** Longest payload of a notification, in bytes. */
+const MAX_PAYLOAD = 7_999;
 
 /** Listens to releases of a key, or to messages. */
-export interface NotificationListener extends WatchListener {
+interface NotificationListener extends WatchListener {
   message?(text: string): void;
 }
 
@@ -162,6 +164,22 @@ export class PostgresListener {
     for (const listener of [...listeners]) listener.notified();
   }
 }
+
+/** Returns messages as notifications on the channel of releases. */
+export const messagesOf = (
+  listener: PostgresListener,
+  { notify }: Pick<PostgresNames, 'notify'>,
+): NoteMessages => ({
+  listen: (row, message) => {
+    const watch = listener.watch(row, { notified: nothing, failed: nothing, message });
+    return () => watch.close();
+  },
+  send: (row, text) => {
+    const payload = bytes(`${row}${NAME_END}${text}`);
+    if (payload.length > MAX_PAYLOAD) return undefined;
+    return { sql: sql`SELECT ${notify(sql`${payload}::text`)}`, read: nothing };
+  },
+});
 
 const listenTo = (channel: string): Sql => raw(`LISTEN "${channel}"`);
 

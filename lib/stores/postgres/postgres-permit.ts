@@ -3,23 +3,20 @@ import type { PermitClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { nameOf } from '../sql/names.js';
-import { joined, raw, sql } from '../sql/sql.js';
+import { raw, sql } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import type { Statement } from '../sql/sql-session.js';
-import { extendRepliesOf, rowsOfClaims } from './postgres-extend.js';
+import { bytes, HEAD, isTrue, listOf, msOf, nameOf, US } from '../sql/sql-terms.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {
-  bytes,
-  HEAD,
-  isTrue,
+  extended,
+  freeInMs,
   literal,
-  msOf,
-  nameTextOf,
   NOW,
   ONE_NOW,
+  released,
   rowsOf,
-  US,
+  rowsOfClaims,
   type PostgresNames,
 } from './postgres-terms.js';
 
@@ -90,7 +87,7 @@ SELECT kind, until - ${NOW} AS left_us, ${isMine} AS mine,
         const limit = isChanged ? { limitBefore } : {};
         if (isTrue(live['mine'])) return { status: 'granted', validForMs: leaseMs, ...limit };
         const soonestUs = live['soonest_us'];
-        const retryInMs = soonestUs === null ? Infinity : Math.max(0, msOf(soonestUs));
+        const retryInMs = soonestUs === null ? Infinity : msOf(soonestUs);
         return { status: 'taken', retryInMs, ...limit };
       },
     };
@@ -115,10 +112,7 @@ kept AS (UPDATE ${table} h SET until = greatest(h.until, ended.until) FROM ended
 ${ended}
 SELECT waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::text`)} END FROM head, ended`,
       prepared: true,
-      read: (reply) => {
-        const [row] = rowsOf(reply);
-        return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
-      },
+      read: released,
     };
   }
 
@@ -134,27 +128,21 @@ kept AS (UPDATE ${table} h SET until = greatest(h.until, longest.until) FROM (SE
 WHERE h.name = longest.name AND h.${HEAD})
 SELECT m.name, m.owner, d.until - ${NOW} AS left_us FROM ${table} m JOIN wanted w ON m.name = w.name AND m.member = w.owner
 LEFT JOIN done d ON d.name = m.name AND d.owner = m.owner WHERE m.until > ${NOW}`,
-      read: (reply) => extendRepliesOf(claims, rowsOf(reply)),
+      read: (reply) => extended(claims, reply),
     };
   }
 
   /** A process that is not in the wait queue would not be notified. Its next request puts it there. */
   peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
     const { table, me, maxQueue } = this.names;
-    const names = joined(
-      claims.map(({ finalKey }) => sql`${nameOf(finalKey)}`),
-      ', ',
-    );
+    const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
       sql: sql`SELECT h.name, greatest(0, CASE WHEN h.until <= n.now OR strpos(h.queue, ${me}) = 0 AND length(h.queue) < ${maxQueue} THEN 0
 WHEN h.kind <> 'permit' THEN h.until - n.now WHEN m.taken < h.permits THEN 0 ELSE m.soonest - n.now END) AS free_us
 FROM ${table} h, ${ONE_NOW}, LATERAL (SELECT count(*) AS taken, min(m.until) AS soonest FROM ${table} m
 WHERE m.name = h.name AND m.member > '' AND m.until > n.now) m WHERE h.name IN (${names}) AND h.${HEAD}`,
       prepared: claims.length === 1,
-      read: (reply) => {
-        const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
-        return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
-      },
+      read: (reply) => freeInMs(claims, reply),
     };
   }
 }

@@ -1,12 +1,5 @@
+import type { RefusedSetting, SessionSetting } from '../sql/sql-settings.js';
 import { raw, type Sql } from '../sql/sql.js';
-
-/** A setting that each session of the store sets, whatever its default for the role is. */
-export interface SessionSetting {
-  readonly name: string;
-  /** As an expression of SQL. */
-  readonly value: string;
-  readonly why: string;
-}
 
 /**
  * Settings of each session, beside its time-outs. Behind a pooler nothing is set: the session belongs to another app next.
@@ -34,16 +27,6 @@ export const SESSION_SETTINGS: readonly SessionSetting[] = [
 export const SET_SESSION: Sql = raw(
   `SELECT ${SESSION_SETTINGS.map(({ name, value }) => `set_config('${name}', ${value}, false)`).join(', ')}`,
 );
-
-/** A setting with a value under which locks cannot work, and that the store does not set. */
-export interface RefusedSetting {
-  readonly name: string;
-  /** @param all settings by name */
-  readonly isRefused: (value: string, all: Readonly<Record<string, string | null>>) => boolean;
-  readonly why: string;
-  /** A value that is not refused. */
-  readonly instead: string;
-}
 
 /** Costs that no plan of a store reaches by itself. */
 const HUGE_COST = 1_000_000;

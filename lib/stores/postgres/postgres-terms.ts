@@ -1,6 +1,18 @@
 import type { QueryResult } from 'pg';
-import { nameOf } from '../sql/names.js';
-import { raw, sql, type Sql } from '../sql/sql.js';
+import type { Claim } from '../../core/seam/claim.js';
+import type { ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
+import {
+  bytes,
+  extendRepliesOf,
+  isTrue,
+  msOf,
+  nameOf,
+  nameTextOf,
+  TURN_US,
+  US,
+  type Row,
+} from '../sql/sql-terms.js';
+import { joined, raw, sql, type Sql } from '../sql/sql.js';
 
 /**
  * Microseconds since 1970 by the clock of the server, at this moment. Each use has another value: a statement that needs
@@ -9,18 +21,12 @@ import { raw, sql, type Sql } from '../sql/sql.js';
 export const NOW = raw('(extract(epoch FROM clock_timestamp()) * 1000000)::bigint');
 /** Table of one row with one `now`. The server never evaluates a volatile function of a subquery twice. */
 export const ONE_NOW = sql`(SELECT ${NOW} AS now) n`;
-/** The row of a key itself; other rows of the name are permits. */
-export const HEAD = raw("member = ''");
 /**
  * New end of a hold that is released. Without waiting processes it says nothing about the time: a key that was released
  * must not be taken again when the clock steps back.
  */
 export const RELEASED = sql`CASE WHEN queue = '' THEN 0 ELSE ${NOW} END`;
-/** Microseconds in a millisecond. */
-export const US = 1_000;
-/** For how long after a release only the first process in the wait queue may take a key. */
-export const TURN_US = 250_000;
-/** The same in statements. A number that never changes is no parameter. */
+/** `TURN_US` in statements. A number that never changes is no parameter. */
 export const TURN = raw(String(TURN_US));
 
 /** What the statements of one store have in common. */
@@ -35,10 +41,10 @@ export interface PostgresNames {
   readonly notify: (name: Sql) => Sql;
 }
 
-/** A row of a reply. Each value is text, whatever the app tells its driver about types. */
-export type Row = Readonly<Record<string, string | null>>;
-
-/** Returns the rows of a reply, or of the statement number `at` of several. */
+/**
+ * Returns the rows of a reply, or of the statement number `at` of several. Values are text, whatever the app tells its
+ * driver about types.
+ */
 export const rowsOf = (reply: unknown, at?: number): readonly Row[] =>
   ((at === undefined ? reply : (reply as unknown[])[at]) as QueryResult<Row>).rows;
 
@@ -46,13 +52,29 @@ export const rowsOf = (reply: unknown, at?: number): readonly Row[] =>
 export const literal = (text: Buffer): Sql =>
   raw(`convert_from(decode('${text.toString('hex')}', 'hex'), 'UTF8')`);
 
-export const bytes = (text: string): Buffer => Buffer.from(text);
+/** Returns a table of claims: name, owner, lease in µs. */
+export const rowsOfClaims = (claims: readonly Claim[]): Sql => {
+  const rows = claims.map(
+    ({ finalKey, owner, leaseMs }) =>
+      sql`(${nameOf(finalKey)}::text, ${bytes(owner)}::text, ${leaseMs * US}::bigint)`,
+  );
+  return sql`VALUES ${joined(rows, ', ')}`;
+};
 
-/** Returns the name of a key in replies. */
-export const nameTextOf = (finalKey: string): string => nameOf(finalKey).toString();
+/** Returns the replies to a renewal. A claim whose row has no rest in µs was skipped. */
+export const extended = (claims: readonly Claim[], reply: unknown): readonly ExtendReply[] => {
+  const rows = rowsOf(reply).map(({ name, owner, left_us }) => [name!, owner!, left_us] as const);
+  return extendRepliesOf(claims, rows, (leftUs) => leftUs === null);
+};
 
-export const isTrue = (value: string | null | undefined): boolean => value === 't';
+/** Returns the reply to a release: its row, if it was held. */
+export const released = (reply: unknown): ReleaseReply => {
+  const [row] = rowsOf(reply);
+  return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
+};
 
-/** Returns a rest of time in ms; 0 when it is over. */
-export const msOf = (us: string | number | null | undefined): number =>
-  Math.max(0, Math.ceil(Number(us) / US));
+/** Returns the replies to a poll: the time in ms until each key may be free. */
+export const freeInMs = (claims: readonly Claim[], reply: unknown): readonly number[] => {
+  const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
+  return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
+};

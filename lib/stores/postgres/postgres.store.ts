@@ -1,9 +1,9 @@
 import { Client, type ClientConfig } from 'pg';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { checkChoice, checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
+import type { Runtime } from '../../core/runtime.js';
+import { checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
-import { DEFAULT_TABLE, hasOpenPassword, resolveLanes, resolveTimeoutMs } from '../sql/sql-options.js';
+import { DEFAULT_TABLE, hasOpenPassword, resolveSqlOptions } from '../sql/sql-options.js';
 import { SqlStore } from '../sql/sql.store.js';
 import { PostgresDialect } from './postgres-dialect.js';
 
@@ -57,18 +57,16 @@ const OPTION_NAMES: Readonly<Record<Exclude<keyof PostgresStoreOptions, 'runtime
  */
 export class PostgresStore extends SqlStore {
   constructor(input: PostgresStoreOptions) {
-    const { runtime = systemRuntime(), ...given } = reading('The options of PostgresStore', () => ({
-      ...input,
-    }));
+    const { runtime, ...given } = reading('The options of PostgresStore', () => ({ ...input }));
     checkNames(given, 'PostgresStore', OPTION_NAMES);
-    const { connectionString, settings, listenUrl, lanes, schema, table, commandTimeoutMs, migrate } = given;
+    const { connectionString, settings, listenUrl, schema, table } = given;
     if (connectionString === undefined && settings === undefined) {
       throw new LockConfigurationError(
         "Neither connectionString nor settings is given: new PostgresStore({ connectionString: 'postgres://user:password@host/app' }).",
       );
     }
-    const timeoutMs = resolveTimeoutMs(commandTimeoutMs);
-    const pooled = checkChoice('pooled', given.pooled, [true, false]) ?? false;
+    const resolved = resolveSqlOptions({ ...given, runtime });
+    const { pooled, commandTimeoutMs: timeoutMs } = resolved;
     const common: ClientConfig = {
       application_name: 'nest-redis-lock',
       ...checkSettings(settings),
@@ -82,17 +80,9 @@ export class PostgresStore extends SqlStore {
       listening: pooled && listenUrl === undefined ? undefined : checkAddress('listenUrl', listening),
       table: checkName('table', table) ?? DEFAULT_TABLE,
       schema: checkName('schema', schema),
-      runtime,
-      pooled,
-      timeoutMs,
+      ...{ runtime: resolved.runtime, pooled, timeoutMs },
     });
-    super(dialect, {
-      runtime,
-      commandTimeoutMs: timeoutMs,
-      lanes: resolveLanes(lanes),
-      place: placeOf(common, [schema, table ?? DEFAULT_TABLE]),
-      migratesOnStart: checkChoice('migrate', migrate, ['on start']) !== undefined,
-    });
+    super(dialect, { ...resolved, place: placeOf(common, [schema, table ?? DEFAULT_TABLE]) });
   }
 }
 

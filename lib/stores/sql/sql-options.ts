@@ -1,4 +1,5 @@
-import { checkMs, invalidOption } from '../../core/settings/option-checks.js';
+import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import { checkChoice, checkMs, invalidOption } from '../../core/settings/option-checks.js';
 
 const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;
 const DEFAULT_LANES = 4;
@@ -6,12 +7,30 @@ const DEFAULT_LANES = 4;
 /** Table of the locks, unless an option names another one. */
 export const DEFAULT_TABLE = 'nest_lock';
 
-/** @throws {LockConfigurationError} for a time that cannot be used */
-export const resolveTimeoutMs = (commandTimeoutMs: unknown): number =>
-  checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
+/** Options that all databases have in common, as they are given. */
+interface GivenOptions {
+  readonly runtime?: Runtime | undefined;
+  readonly lanes?: unknown;
+  readonly pooled?: unknown;
+  readonly commandTimeoutMs?: unknown;
+  readonly migrate?: unknown;
+}
 
-/** @throws {LockConfigurationError} for a number of connections that cannot be used */
-export const resolveLanes = (lanes: unknown = DEFAULT_LANES): number => {
+/**
+ * Returns the options that all databases have in common, with defaults.
+ *
+ * @throws {LockConfigurationError} for one that cannot be used
+ */
+export const resolveSqlOptions = (given: GivenOptions) => ({
+  runtime: given.runtime ?? systemRuntime(),
+  commandTimeoutMs:
+    checkMs('commandTimeoutMs', given.commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS,
+  pooled: checkChoice('pooled', given.pooled, [true, false]) ?? false,
+  lanes: resolveLanes(given.lanes),
+  migratesOnStart: checkChoice('migrate', given.migrate, ['on start']) !== undefined,
+});
+
+const resolveLanes = (lanes: unknown = DEFAULT_LANES): number => {
   if (Number.isInteger(lanes) && (lanes as number) >= 1 && (lanes as number) <= 100) return lanes as number;
   return invalidOption('lanes', 'a whole number from 1 to 100', lanes);
 };

@@ -6,7 +6,7 @@ import type { LockStore } from '../../core/seam/lock-store.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/store-host.js';
 import { firstOnPage, foundAt, invalidCursor, keyPage, PAGE_KEYS } from '../key-pages.js';
-import { checkSqlKey } from './names.js';
+import { checkSqlKey } from './sql-terms.js';
 import type { SqlDialect } from './sql-dialect.js';
 import { SqlKind } from './sql-kind.js';
 import { SqlLanes } from './sql-lanes.js';
