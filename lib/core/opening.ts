@@ -1,8 +1,7 @@
 import { textOf } from './errors/describe.js';
 import type { LockEventHub, LockLogger } from './lock-events.js';
-import type { LockStore } from './seam/lock-store.js';
+import type { LockStore, StoreHost } from './seam/lock-store.js';
 import { StoreFailure } from './seam/store-failure.js';
-import type { StoreHost } from './seam/store-host.js';
 
 interface OpeningHost {
   readonly logger: LockLogger;

@@ -1,5 +1,5 @@
 import type { Runtime } from './runtime.js';
-import type { AppStart } from './seam/store-host.js';
+import type { AppStart } from './seam/lock-store.js';
 
 /** Maximum delay of a Node timer, in ms. */
 const VERY_LONG_MS = 2 ** 31 - 1;

@@ -14,7 +14,7 @@ export type {
 export { EXPIRING, type LeaseModel, type Session } from '../core/seam/lease-model.js';
 export type { KindTraits, PollTraits } from '../core/seam/kind-traits.js';
 export { StoreHosts } from '../core/seam/store-hosts.js';
-export type { AppStart, StoreHost } from '../core/seam/store-host.js';
+export type { AppStart, StoreHost } from '../core/seam/lock-store.js';
 export type { ListedKey, ListReply, ListRequest } from '../core/seam/listing.js';
 export type { ProcessNotes } from '../core/seam/process-notes.js';
 export type { Runtime } from '../core/runtime.js';

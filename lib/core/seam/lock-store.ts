@@ -1,6 +1,11 @@
 import type { LockKind } from '../kinds/kinds.js';
+import type { Runtime } from '../runtime.js';
 import type { Claim, ClaimOf } from './claim.js';
+import type { KindTraits } from './kind-traits.js';
+import type { LeaseModel } from './lease-model.js';
+import type { ListReply, ListRequest } from './listing.js';
 import type { LatchStore, SemaphoreStore } from './object-stores.js';
+import type { ProcessNotes } from './process-notes.js';
 import type {
   AcquireReply,
   ExtendReply,
@@ -9,12 +14,7 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from './reply.js';
-import type { LeaseModel } from './lease-model.js';
-import type { ListReply, ListRequest } from './listing.js';
-import type { KindTraits } from './kind-traits.js';
-import type { ProcessNotes } from './process-notes.js';
 import type { StoreFailure } from './store-failure.js';
-import type { StoreHost } from './store-host.js';
 import type { Watch, WatchListener } from './watch.js';
 
 export type { Watch, WatchListener } from './watch.js';
@@ -199,4 +199,36 @@ export interface LockStore {
    * time-out: their sections may still run. May be called twice, and by each service that shares the store.
    */
   close(): Promise<void>;
+}
+
+/**
+ * The start of the app that uses a store. Until it is over, an idle connection must not keep the process alive, and the
+ * store tries to connect only while it is needed. The reason: an app that fails to start never closes its store.
+ */
+export interface AppStart {
+  /** Whether a caller waits for the store now. */
+  readonly isNeeded: boolean;
+  /** Calls the listener when the app has started. */
+  whenOver(listener: () => void): void;
+}
+
+/** A lock service, as its store sees it. */
+export interface StoreHost {
+  /** The only clock, timers and ids of the store. */
+  readonly runtime: Runtime;
+  /** Time to live of renewed holds, in ms. A store with sessions requests this as its session time-out. */
+  readonly watchdogMs: number;
+  /** The start of the app; undefined when the app has started, and for a store that is passed as an option. */
+  readonly starting?: AppStart | undefined;
+  /** Logs a fact about the store that its users should know, as a sentence. The store gives each one once. */
+  log(sentence: string): void;
+  /** Logs a warning about the setup of the store, as a sentence. The store gives each warning once. */
+  warn(sentence: string): void;
+  /**
+   * Reports that something may have ended the holds of a key, or of all keys if none is passed. The core then checks
+   * them at once instead of at the next renewal.
+   */
+  atRisk(finalKey?: string): void;
+  /** Reports that another client asks an owner to release its hold. The hold stays valid. */
+  revocationRequested(finalKey: string, owner: string): void;
 }

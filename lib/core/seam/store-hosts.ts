@@ -1,4 +1,4 @@
-import type { StoreHost } from './store-host.js';
+import type { StoreHost } from './lock-store.js';
 
 /** The lock services that have opened a store: an app may give one store to several modules. */
 export class StoreHosts {

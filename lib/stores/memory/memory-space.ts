@@ -7,13 +7,12 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction, checkObject } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import { ExclusiveHolds, type NotifyGrant } from './kinds/exclusive-holds.js';
-import type { KindHolds } from './kinds/kind-holds.js';
+import { type KindHolds, Tokens } from './kinds/kind-holds.js';
 import { NoteSpace } from './memory-notes.js';
 import { PermitHolds } from './kinds/permit-holds.js';
 import { Numbers } from './kinds/numbers.js';
 import { ReadWriteHolds } from './kinds/read-write-holds.js';
 import type { SpaceClock } from './kinds/space-clock.js';
-import { Tokens } from './kinds/tokens.js';
 
 /** Clocks of a {@link MemorySpace}. */
 export interface MemorySpaceOptions {

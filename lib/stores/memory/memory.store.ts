@@ -1,10 +1,9 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
 import { printsOnly } from '../../core/printing.js';
-import type { LockStore, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { LockStore, Watch, WatchListener, StoreHost } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
-import type { StoreHost } from '../../core/seam/store-host.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { keyPageOf } from '../key-pages.js';
 import { checkStoreKey } from '../key-rule.js';

@@ -2,8 +2,7 @@ import type { Runtime } from '../../core/runtime.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { Lane } from '../sql/lane.js';
 import { bytes, HEAD, listOf, nameOf, nameTextOf, nothing } from '../sql/sql-terms.js';
-import { raw, sql } from '../sql/sql.js';
-import type { SqlSession, Statement } from '../sql/sql-session.js';
+import { raw, sql, type SqlSession, type Statement } from '../sql/sql.js';
 import { NOW, rowsOf, type MysqlNames } from './mysql-terms.js';
 
 /** Bells that are waited for at the same time at most, each on a connection. Keys of further ones are only polled. */

@@ -1,9 +1,8 @@
 import { Lane, type LaneHost } from '../sql/lane.js';
 import type { RunStatement } from '../sql/sql-dialect.js';
-import { SqlFailure } from '../sql/sql-session.js';
 import { checkSettingValues, refuse } from '../sql/sql-settings.js';
 import { bytes, nothing } from '../sql/sql-terms.js';
-import { raw, sql } from '../sql/sql.js';
+import { raw, sql, SqlFailure } from '../sql/sql.js';
 import { migrationOf, VERSION } from './mysql-migration.js';
 import { REFUSED_SETTINGS } from './mysql-settings.js';
 import { rowsOf, textRowsOf } from './mysql-terms.js';

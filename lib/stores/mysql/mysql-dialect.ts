@@ -1,9 +1,8 @@
 import type { ConnectionOptions } from 'mysql2';
 import type { Runtime } from '../../core/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
-import { raw, sql } from '../sql/sql.js';
+import { raw, sql, type SqlSession, type Statement } from '../sql/sql.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
-import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
 import { bytes, HEAD, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { createConnection, type Connection, type ConnectionOptions, type QueryError } from 'mysql2';
-import { SqlFailure, type SqlSession, type Statement } from '../sql/sql-session.js';
+import { SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
 
 /** Errors that say that a row or a table was locked by others, or that the server chose another transaction. */
 const TRANSIENT = new Set([1020, 1205, 1213, 3572]);

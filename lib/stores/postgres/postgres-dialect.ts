@@ -1,10 +1,9 @@
 import type { ClientConfig } from 'pg';
 import type { Runtime } from '../../core/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
-import type { StoreHost } from '../../core/seam/store-host.js';
-import { raw, sql } from '../sql/sql.js';
+import type { StoreHost } from '../../core/seam/lock-store.js';
+import { raw, sql, type SqlSession, type Statement } from '../sql/sql.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
-import type { SqlSession, Statement } from '../sql/sql-session.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
 import { bytes, HEAD, isTrue, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';

@@ -1,9 +1,8 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { raw, sql, type Sql } from '../sql/sql.js';
+import { raw, sql, type Sql, type Attempt, type Statement } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
-import type { Attempt, Statement } from '../sql/sql-session.js';
 import { bytes, HEAD, listOf, msOf, nameOf, TURN_US, US } from '../sql/sql-terms.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {

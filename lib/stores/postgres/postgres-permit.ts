@@ -3,9 +3,8 @@ import type { PermitClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { raw, sql } from '../sql/sql.js';
+import { raw, sql, type Statement } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
-import type { Statement } from '../sql/sql-session.js';
 import { bytes, HEAD, isTrue, listOf, msOf, nameOf, US } from '../sql/sql-terms.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {

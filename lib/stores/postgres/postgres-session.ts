@@ -1,7 +1,6 @@
 import { Client, type ClientConfig } from 'pg';
 import type { Runtime } from '../../core/runtime.js';
-import type { Sql } from '../sql/sql.js';
-import { SqlFailure, type SqlSession, type Statement } from '../sql/sql-session.js';
+import { type Sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
 
 /** States of a statement that others have locked out, or that met others in another order. */
 const TRANSIENT = new Set(['40001', '40P01', '55P03']);

@@ -3,7 +3,7 @@ import type { StoreFailure } from '../../core/seam/store-failure.js';
 import { CommandDeadlines, type PendingCommand } from '../load/command-deadlines.js';
 import { Load } from '../load/load.js';
 import { UnsentRequests, type SendTerms, type Unsent } from '../load/unsent-requests.js';
-import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql-session.js';
+import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql.js';
 
 /** Pauses in ms before a statement is tried again whose row others have locked: the first one, and the longest. */
 const FIRST_PAUSE_MS = 5;

@@ -1,5 +1,5 @@
 import type { Claim, ExclusiveClaim, PermitClaim } from '../../core/seam/claim.js';
-import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { ReleaseOptions, Watch, WatchListener, StoreHost } from '../../core/seam/lock-store.js';
 import type { PollTraits } from '../../core/seam/kind-traits.js';
 import type {
   AcquireReply,
@@ -8,8 +8,7 @@ import type {
   PermitState,
   ReleaseReply,
 } from '../../core/seam/reply.js';
-import type { StoreHost } from '../../core/seam/store-host.js';
-import type { Attempt, SqlSession, Statement } from './sql-session.js';
+import type { Attempt, SqlSession, Statement } from './sql.js';
 
 /** Sends a statement on one of the connections. */
 export type RunStatement = <T>(statement: Statement<T>) => Promise<T>;

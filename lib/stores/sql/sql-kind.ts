@@ -8,7 +8,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { SendTerms } from '../load/unsent-requests.js';
 import type { KindStatements, SqlDialect } from './sql-dialect.js';
 import type { SqlLanes } from './sql-lanes.js';
-import type { Statement } from './sql-session.js';
+import type { Statement } from './sql.js';
 
 /** Number of rows in one statement at most. */
 const BATCH = 100;

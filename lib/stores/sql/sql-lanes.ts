@@ -4,7 +4,7 @@ import { Load } from '../load/load.js';
 import type { SendTerms } from '../load/unsent-requests.js';
 import { Lane, type LaneHost, type MakeStatement } from './lane.js';
 import type { SqlDialect } from './sql-dialect.js';
-import { SqlFailure, type SqlSession, type Statement } from './sql-session.js';
+import { SqlFailure, type SqlSession, type Statement } from './sql.js';
 
 /** A claim, and where it stood in the list. */
 interface Placed<C> {

@@ -2,9 +2,8 @@ import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { KeyRow, NoteMessages, NoteStatements } from './sql-dialect.js';
 import { IS_NOTE, MEMBER } from './sql-notes.js';
-import type { Statement } from './sql-session.js';
 import { bytes, HEAD, isTrue, listOf, msOf, nameOf, nothing, US, type Row } from './sql-terms.js';
-import { raw, sql, type Sql } from './sql.js';
+import { raw, sql, type Sql, type Statement } from './sql.js';
 
 /** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
 const SWEPT_AFTER_US = 24 * 3_600_000_000;

@@ -1,6 +1,6 @@
 import type { KeyState, PermitState } from '../../../lib/core/seam/reply.js';
 import type { KeyRow, RunStatement, SqlDialect } from '../../../lib/stores/sql/sql-dialect.js';
-import type { SqlSession, Statement } from '../../../lib/stores/sql/sql-session.js';
+import type { SqlSession, Statement } from '../../../lib/stores/sql/sql.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { SimDatabase } from './sim-database.js';
 import { SimExclusive, SimPermit, type KindHost } from './sim-kinds.js';

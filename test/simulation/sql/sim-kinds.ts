@@ -2,7 +2,7 @@ import type { Claim, ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/
 import type { ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { KindStatements, Waiting } from '../../../lib/stores/sql/sql-dialect.js';
-import type { Attempt, Statement } from '../../../lib/stores/sql/sql-session.js';
+import type { Attempt, Statement } from '../../../lib/stores/sql/sql.js';
 import type { SimDatabase } from './sim-database.js';
 import { statement } from './sim-sql.js';
 import type { SqlMode } from './sql-plan.js';

@@ -1,5 +1,5 @@
 import type { StoreOutcome } from '../../../lib/core/seam/store-failure.js';
-import type { SqlFailure } from '../../../lib/stores/sql/sql-session.js';
+import type { SqlFailure } from '../../../lib/stores/sql/sql.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';
 import type { SimProcess } from '../engine/sim-process.js';

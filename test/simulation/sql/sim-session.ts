@@ -1,4 +1,4 @@
-import type { SqlSession, Statement } from '../../../lib/stores/sql/sql-session.js';
+import type { SqlSession, Statement } from '../../../lib/stores/sql/sql.js';
 import type { StoreOutcome } from '../../../lib/core/seam/store-failure.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { SimProcess } from '../engine/sim-process.js';

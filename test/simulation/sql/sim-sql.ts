@@ -1,4 +1,4 @@
-import type { Statement } from '../../../lib/stores/sql/sql-session.js';
+import type { Statement } from '../../../lib/stores/sql/sql.js';
 import type { ServerSession, SimDatabase, SimWork, StatementName } from './sim-database.js';
 
 /** Returns a statement of the simulated dialect. It is executed at once, when no row is locked. */

@@ -6,6 +6,7 @@ import type {
   ReleaseOptions,
   Watch,
   WatchListener,
+  StoreHost,
 } from '../../../lib/core/seam/lock-store.js';
 import type {
   AcquireReply,
@@ -16,7 +17,6 @@ import type {
 } from '../../../lib/core/seam/reply.js';
 import { EXPIRING, type LeaseModel } from '../../../lib/core/seam/lease-model.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import type { StoreHost } from '../../../lib/core/seam/store-host.js';
 import { settled } from './virtual-runtime.js';
 
 interface Replies {

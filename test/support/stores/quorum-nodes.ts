@@ -3,7 +3,7 @@ import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ListRequest } from '../../../lib/core/seam/listing.js';
-import type { StoreHost } from '../../../lib/core/seam/store-host.js';
+import type { StoreHost } from '../../../lib/core/seam/lock-store.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';

@@ -1,5 +1,5 @@
 import { systemRuntime } from '../../../lib/core/runtime.js';
-import type { StoreHost } from '../../../lib/core/seam/store-host.js';
+import type { StoreHost } from '../../../lib/core/seam/lock-store.js';
 
 /** A lock service as its store sees it, for tests of a store alone. */
 export const storeHost = (overrides: Partial<StoreHost> = {}): StoreHost => ({

@@ -4,7 +4,7 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import type { StoreHost } from '../../../lib/core/seam/store-host.js';
+import type { StoreHost } from '../../../lib/core/seam/lock-store.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';

@@ -4,8 +4,7 @@ import { systemRuntime } from '../../../lib/core/runtime.js';
 import { Load, MAX_UNSENT } from '../../../lib/stores/load/load.js';
 import type { SendTerms } from '../../../lib/stores/load/unsent-requests.js';
 import { Lane } from '../../../lib/stores/sql/lane.js';
-import { raw } from '../../../lib/stores/sql/sql.js';
-import { SqlFailure, type SqlSession, type Statement } from '../../../lib/stores/sql/sql-session.js';
+import { raw, SqlFailure, type SqlSession, type Statement } from '../../../lib/stores/sql/sql.js';
 import { watched, type Watched } from '../../support/core/core-under-test.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { readQueueKeep } from '../../../lib/stores/redis/kinds/exclusive/queue-replies.js';
+import { readQueueKeep } from '../../../lib/stores/redis/kinds/exclusive/replies.js';
 import { readFairEntries } from '../../../lib/stores/redis/kinds/fair/replies.js';
 import { readReadWriteKeep } from '../../../lib/stores/redis/kinds/read-write/replies.js';
 

@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { QuorumFailure } from '../../../lib/stores/redis/quorum/quorum-failure.js';
+import { QuorumFailure } from '../../../lib/stores/redis/quorum/quorum-call.js';
 import { QuorumNode } from '../../../lib/stores/redis/quorum/quorum-node.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';

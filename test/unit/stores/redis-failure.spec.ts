@@ -10,7 +10,7 @@ import {
   unwrapped,
 } from '../../../lib/stores/redis/connection/redis-failure.js';
 import { MasterSearch } from '../../../lib/stores/redis/connection/master-search.js';
-import { readBatch } from '../../../lib/stores/redis/connection/batch-replies.js';
+import { readBatch } from '../../../lib/stores/redis/connection/shared-runs.js';
 import { readExtend, entryFailure } from '../../../lib/stores/redis/kinds/shared-replies.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 

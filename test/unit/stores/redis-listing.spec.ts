@@ -3,7 +3,7 @@ import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js'
 import type { ListReply } from '../../../lib/core/seam/listing.js';
 import type { KeyState } from '../../../lib/core/seam/reply.js';
 import { RedisFailure, replyError } from '../../../lib/stores/redis/connection/redis-failure.js';
-import type { RedisRequest } from '../../../lib/stores/redis/connection/redis-request.js';
+import type { RedisRequest } from '../../../lib/stores/redis/connection/script.js';
 import type { OneOfServers, RedisTopology } from '../../../lib/stores/redis/connection/redis-topology.js';
 import { RedisListing } from '../../../lib/stores/redis/listing.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SendWindow } from '../../../lib/stores/redis/connection/send-window.js';
-import { runsOf, type RedisRequest } from '../../../lib/stores/redis/connection/redis-request.js';
+import { runsOf, type RedisRequest } from '../../../lib/stores/redis/connection/script.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 type Urgency = NonNullable<RedisRequest<unknown>['urgency']>;

@@ -7,10 +7,9 @@ import type {
   Taken,
 } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
-import type { KindHolds, SpaceReply } from './kind-holds.js';
+import type { KindHolds, SpaceReply, Tokens } from './kind-holds.js';
 import { WaitQueue, type OneOwnerClaim } from './wait-queue.js';
 import { FIRST_SWEEP_AT, left, type Blocker, type SpaceClock, type Timed } from './space-clock.js';
-import type { Tokens } from './tokens.js';
 
 interface Hold extends Timed {
   readonly owner: string;

@@ -6,11 +6,10 @@ import type {
   QueueEntryReply,
   QueuePosition,
 } from '../../../core/seam/reply.js';
-import type { KindHolds, SpaceReply } from './kind-holds.js';
+import type { KindHolds, SpaceReply, Tokens } from './kind-holds.js';
 import { WaitQueue } from './wait-queue.js';
 import { Readers } from './readers.js';
 import { FIRST_SWEEP_AT, left, type Blocker, type SpaceClock, type Timed } from './space-clock.js';
-import type { Tokens } from './tokens.js';
 
 type ReadWriteClaim = ReadClaim | WriteClaim;
 

@@ -18,11 +18,10 @@ import {
   timedOut,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
-import { requestFor, runsOf, type RedisRequest } from './redis-request.js';
 import { nameSession, type RedisSession } from './redis-session.js';
 import { SilentSentinels } from './sentinels/silent-sentinels.js';
 import type { Commands } from './commands.js';
-import type { Script } from './script.js';
+import { type Script, requestFor, runsOf, type RedisRequest } from './script.js';
 import { batchOf, type BatchPart, type OfClaim, type ScriptRun, type SharedRun } from './script-batch.js';
 import { SendWindow } from './send-window.js';
 import { SharedRuns } from './shared-runs.js';

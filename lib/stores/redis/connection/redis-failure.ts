@@ -1,8 +1,7 @@
 import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
 import { OWN_PREFIX } from '../../key-rule.js';
-import type { RedisRequest } from './redis-request.js';
 import type { RedisSession } from './redis-session.js';
-import type { ScriptRefusal } from './script.js';
+import type { ScriptRefusal, RedisRequest } from './script.js';
 
 /** A failed command, with the connection on which it was sent: an undo needs it. */
 export class RedisFailure extends StoreFailure {

@@ -3,7 +3,7 @@ import type { Grant } from '../../../core/seam/grant.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { Load } from '../../load/load.js';
 import { UnsentRequests, type Unsent } from '../../load/unsent-requests.js';
-import { runsOf, type RedisRequest } from './redis-request.js';
+import { runsOf, type RedisRequest } from './script.js';
 import type { Urgency } from '../../load/request-queue.js';
 import { MAX_RUNS, type OfClaim, type ScriptRun } from './script-batch.js';
 

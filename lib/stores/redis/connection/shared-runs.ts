@@ -1,11 +1,10 @@
 import type { CommandDeadlines } from '../../load/command-deadlines.js';
-import { readBatch } from './batch-replies.js';
-import { failureOf, isReplyError, type RedisFailure } from './redis-failure.js';
-import { requestFor, type RedisRequest } from './redis-request.js';
+import { failureOf, isReplyError, type RedisFailure, replyError } from './redis-failure.js';
 import type { RedisSession } from './redis-session.js';
-import type { Script } from './script.js';
 import { keysAndArgs, ScriptBatch, type ScriptRun } from './script-batch.js';
+import { type Script, requestFor, type RedisRequest } from './script.js';
 import type { SendWindow } from './send-window.js';
+import { impossible } from './strict-replies.js';
 
 /** The connection. */
 interface SharedRunsHost {
@@ -91,3 +90,14 @@ export class SharedRuns {
     }
   }
 }
+
+/** Returns the reply of each script of a batch; an `Error` for each script that failed. */
+export const readBatch = (reply: unknown, count: number): unknown[] => {
+  if (!Array.isArray(reply) || reply.length !== count) throw impossible(reply);
+  return reply.map((one: unknown) => {
+    if (!Array.isArray(one)) return one;
+    const [message, ...more] = one as unknown[];
+    if (typeof message !== 'string' || more.length > 0) throw impossible(one);
+    return replyError(message);
+  });
+};

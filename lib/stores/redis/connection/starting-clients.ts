@@ -1,4 +1,4 @@
-import type { AppStart } from '../../../core/seam/store-host.js';
+import type { AppStart } from '../../../core/seam/lock-store.js';
 import { socketOf, type RedisLike } from './redis-client.js';
 import { usesSentinels, type WithSentinelRetry } from './sentinels/sentinel-settings.js';
 

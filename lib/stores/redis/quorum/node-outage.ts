@@ -1,5 +1,7 @@
 import { StoreFailure, textWithCause } from '../../../core/seam/store-failure.js';
-import { inSeconds } from './in-seconds.js';
+
+/** Formats a time in seconds, for people. */
+export const inSeconds = (ms: number): string => `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 
 /** Duration of an outage before it is logged, in ms: a restart or a new connection is not worth a line. */
 const REPORTED_AFTER_MS = 5_000;

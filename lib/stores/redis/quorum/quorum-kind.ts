@@ -4,10 +4,9 @@ import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../c
 import { OthersFirst } from '../../../core/seam/others-first.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../../core/seam/reply.js';
 import type { Grant } from '../../../core/seam/grant.js';
-import { QuorumCall, SILENT_NODES_MS, type NodeReply } from './quorum-call.js';
+import { QuorumCall, SILENT_NODES_MS, type NodeReply, QuorumFailure } from './quorum-call.js';
 import { commitTokens } from './commit-tokens.js';
 import { asNode, doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
-import { QuorumFailure } from './quorum-failure.js';
 import { type QuorumHolds } from './quorum-holds.js';
 import type { QuorumHost } from './quorum-host.js';
 import { kindAt } from './quorum-node.js';

@@ -10,15 +10,15 @@ import { stringsArg, type AtStrings } from '../foreign-holds.js';
 import type { RedisLink } from '../redis-link.js';
 import { EarlyGrants } from './early-grants.js';
 import { EntryText, tokensRequested } from './entry-text.js';
-import { readGrantMessage, type GrantMessage } from './grant-message.js';
 import {
   readQueueAcquire,
   readQueueInspect,
   readQueueKeep,
   readQueueRelease,
   type QueueAcquire,
-} from './queue-replies.js';
+} from './replies.js';
 import * as scripts from './queue-scripts.js';
+import { readGrantMessage, type GrantMessage } from './grant-message.js';
 import type { GrantSubscription } from './grant-subscription.js';
 import { GrantSubscriptions } from './grant-subscriptions.js';
 

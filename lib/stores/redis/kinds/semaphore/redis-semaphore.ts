@@ -1,9 +1,8 @@
 import type { Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type { SemaphoreStore } from '../../../../core/seam/object-stores.js';
 import { RedisFailure } from '../../connection/redis-failure.js';
-import { requestFor } from '../../connection/redis-request.js';
 import type { RedisSession } from '../../connection/redis-session.js';
-import { Script } from '../../connection/script.js';
+import { Script, requestFor } from '../../connection/script.js';
 import { readDone, readNumber, readVoid } from '../numbers.js';
 import type { RedisLink } from '../redis-link.js';
 import {
