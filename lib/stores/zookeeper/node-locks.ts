@@ -18,7 +18,7 @@ import {
   type ZkRequest,
 } from './requests.js';
 import type { HeldNodes } from './held-nodes.js';
-import { CODE, hasCode } from './zk-failure.js';
+import { CODE, hasCode, unless } from './zk-failure.js';
 import { closed, type RequestTerms, type ZkSession } from './zk-session.js';
 import type { ZkChange } from './zk-watches.js';
 
@@ -55,13 +55,8 @@ export class NodeLocks {
 
   /** Lists the queue of a path. A path that does not exist is an empty one. With `watched`, its next change is told. */
   async queueOf(path: string, terms?: RequestTerms, watched = false): Promise<NodeQueue> {
-    try {
-      const children = await this.host.session.request(getChildren(path, watched), terms);
-      return new NodeQueue(children);
-    } catch (failure) {
-      if (hasCode(failure, CODE.noNode)) return new NodeQueue([]);
-      throw failure;
-    }
+    const children = this.host.session.request(getChildren(path, watched), terms);
+    return new NodeQueue(await children.catch(unless([], CODE.noNode)));
   }
 
   /** Creates the node of a place, and looks whether it has the lock. Calls `sent` when there is the node. */
@@ -171,14 +166,9 @@ export class NodeLocks {
   }
 
   /** Sends a request about a node. Resolves with whether it was there. */
-  async ifThere(request: ZkRequest<unknown>, terms: RequestTerms): Promise<boolean> {
-    try {
-      await this.host.session.request(request, terms);
-      return true;
-    } catch (failure) {
-      if (hasCode(failure, CODE.noNode)) return false;
-      throw failure;
-    }
+  ifThere(request: ZkRequest<unknown>, terms: RequestTerms): Promise<boolean> {
+    const sent = this.host.session.request(request, terms).then(() => true);
+    return sent.catch(unless(false, CODE.noNode));
   }
 
   /** Grants a claim: from now on an end by another client is noticed. */
@@ -203,13 +193,8 @@ export class NodeLocks {
     const { path, nodePath, readerNode, session: within } = place;
     // Without a reply, the node of the reader may be there.
     place.mayHaveMore = true;
-    let wasReader = false;
-    try {
-      await session.request(create(`${path}/${readerNode}`, EPHEMERAL, acls), { within, until });
-    } catch (failure) {
-      if (!hasCode(failure, CODE.nodeExists)) throw failure;
-      wasReader = true;
-    }
+    const creating = session.request(create(`${path}/${readerNode}`, EPHEMERAL, acls), { within, until });
+    const wasReader = await creating.then(() => false).catch(unless(true, CODE.nodeExists));
     // A request to release stands in the node that goes.
     const reading = session.request(getData(nodePath), { within, until }).catch(() => undefined);
     const wasWriter = await this.delete(nodePath, { within, until });

@@ -2,7 +2,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import { NodeQueue } from './lock-nodes.js';
 import { ancestorsOf } from './lock-path.js';
 import { CONTAINER, create, getChildren, remove, type Acl } from './requests.js';
-import { CODE, hasCode } from './zk-failure.js';
+import { CODE, hasCode, unless } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
 /** How often the server may remove an empty container between two requests. */
@@ -43,12 +43,11 @@ export class NodeParents {
 
   /** Deletes those that are empty. Resolves with false: none of them was a hold. */
   async remove(paths: readonly string[], until: number): Promise<false> {
-    const deletions = paths.map((path) => this.session.request(remove(path), { until }));
-    for (const deletion of await Promise.allSettled(deletions)) {
-      if (deletion.status === 'fulfilled') continue;
-      if (!hasCode(deletion.reason, CODE.notEmpty) && !hasCode(deletion.reason, CODE.noNode))
-        throw deletion.reason;
-    }
+    const deletions = paths.map((path) =>
+      this.session.request(remove(path), { until }).catch(unless(undefined, CODE.notEmpty, CODE.noNode)),
+    );
+    for (const deletion of await Promise.allSettled(deletions))
+      if (deletion.status === 'rejected') throw deletion.reason;
     return false;
   }
 
@@ -66,11 +65,8 @@ export class NodeParents {
   }
 
   private async checkNoLock(above: string, text: string, until: number): Promise<void> {
-    const children = await this.session.request(getChildren(above), { until }).catch((failure: unknown) => {
-      if (hasCode(failure, CODE.noNode)) return [];
-      throw failure;
-    });
-    if (new NodeQueue(children).nodes.length === 0) return;
+    const children = this.session.request(getChildren(above), { until }).catch(unless([], CODE.noNode));
+    if (new NodeQueue(await children).nodes.length === 0) return;
     throw new StoreFailure(text, 'not-executed', { keyOnly: true });
   }
 }

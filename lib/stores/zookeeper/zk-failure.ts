@@ -1,3 +1,4 @@
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { StoreFailure, type StoreOutcome } from '../../core/seam/store-failure.js';
 
 /** Codes of a server's replies. */
@@ -53,3 +54,21 @@ export const refusedWith = (code: number): ZkFailure =>
 /** Returns whether a request failed with this code. */
 export const hasCode = (failure: unknown, code: number): boolean =>
   failure instanceof ZkFailure && failure.code === code;
+
+/** Returns the handler of a rejection for which a failure with one of these codes has this value. */
+export const unless =
+  <T>(value: T, ...codes: readonly number[]) =>
+  (failure: unknown): T => {
+    if (codes.some((code) => hasCode(failure, code))) return value;
+    throw failure;
+  };
+
+/** Throws a failure again, as a LockConfigurationError if the app has no right to use a node. */
+export const lacksRights = (path: string, failure: unknown): never => {
+  if (!hasCode(failure, CODE.noAuth)) throw failure;
+  throw new LockConfigurationError(
+    `ZooKeeper does not let this app use "${path}": its ACL has to grant the rights to create, delete and read to ` +
+      'the identity in auth.',
+    { cause: failure },
+  );
+};

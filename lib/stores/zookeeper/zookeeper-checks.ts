@@ -2,7 +2,7 @@ import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { LockPaths } from './lock-path.js';
 import type { NodeParents } from './node-parents.js';
 import { create, EPHEMERAL, getChildren, getData, remove, sync, type Acl } from './requests.js';
-import { CODE, hasCode } from './zk-failure.js';
+import { CODE, hasCode, lacksRights, unless } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
 export interface ChecksOf {
@@ -58,24 +58,10 @@ const checkRights = async ({ session, paths: { basePath }, parents, acls }: Chec
   try {
     if (basePath !== '/') await parents.create(basePath, session.timeLimit());
     // Another check of this session may be under way, or was interrupted.
-    await unless(CODE.nodeExists, session.request(create(node, EPHEMERAL, acls)));
+    await session.request(create(node, EPHEMERAL, acls)).catch(unless(undefined, CODE.nodeExists));
     await session.request(getChildren(basePath));
-    await unless(CODE.noNode, session.request(remove(node)));
+    await session.request(remove(node)).catch(unless(undefined, CODE.noNode));
   } catch (failure) {
-    if (!hasCode(failure, CODE.noAuth)) throw failure;
-    throw new LockConfigurationError(
-      `ZooKeeper does not let this app use "${basePath}": its ACL has to grant the rights to create, delete and read to ` +
-        'the identity in auth.',
-      { cause: failure },
-    );
-  }
-};
-
-/** A failure with this code is none. */
-const unless = async (code: number, request: Promise<unknown>): Promise<void> => {
-  try {
-    await request;
-  } catch (failure) {
-    if (!hasCode(failure, code)) throw failure;
+    lacksRights(basePath, failure);
   }
 };

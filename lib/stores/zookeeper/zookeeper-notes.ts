@@ -1,10 +1,9 @@
-import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
 import { Inbox } from './inbox.js';
 import { CREATE_TRIES, type NodeParents } from './node-parents.js';
 import { create, EPHEMERAL, getData, remove, setData, type Acl } from './requests.js';
-import { CODE, hasCode, ZkFailure } from './zk-failure.js';
+import { CODE, hasCode, lacksRights, unless, ZkFailure } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
 
 /** Longest text, in bytes. A server closes the connection at a request of more than 1 MiB. */
@@ -38,7 +37,9 @@ export class ZookeeperNotes implements ProcessNotes {
     if (data.length > MAX_BYTES)
       throw new ZkFailure('the text is too long for a node', 'not-executed', { claimOnly: true });
     this.forget(name);
-    await this.put(this.pathOf(name), data).catch((failure: unknown) => this.lacksRight(failure));
+    await this.put(this.pathOf(name), data).catch((failure: unknown) =>
+      lacksRights(this.host.folder, failure),
+    );
     if (session.isClosed) return;
     this.forget(name);
     const expire = (): void => void this.remove(name).catch(nothing);
@@ -51,14 +52,14 @@ export class ZookeeperNotes implements ProcessNotes {
     return Promise.all(
       names.map(async (name) => {
         const found = this.host.session.request(getData(this.pathOf(name)));
-        return (await unlessForeign(found))?.toString();
+        return (await found.catch(unlessForeign))?.toString();
       }),
     );
   }
 
   async remove(name: string): Promise<void> {
     this.forget(name);
-    await unlessForeign(this.host.session.request(remove(this.pathOf(name))));
+    await this.host.session.request(remove(this.pathOf(name))).catch(unlessForeign);
   }
 
   listen(name: string, listener: (text: string) => void): () => void {
@@ -75,7 +76,7 @@ export class ZookeeperNotes implements ProcessNotes {
     const data = Buffer.from(text);
     if (data.length > MAX_BYTES) return false;
     const sent = this.host.session.request(setData(this.inboxOf(name), data)).then(() => true);
-    return (await unlessForeign(sent)) ?? false;
+    return (await sent.catch(unlessForeign)) ?? false;
   }
 
   /** The session ends the nodes. */
@@ -119,23 +120,7 @@ export class ZookeeperNotes implements ProcessNotes {
       }
     }
   }
-
-  private lacksRight(failure: unknown): never {
-    if (!hasCode(failure, CODE.noAuth)) throw failure;
-    throw new LockConfigurationError(
-      `ZooKeeper does not let this app use "${this.host.folder}": its ACL has to grant the rights to create, delete and ` +
-        'read to the identity in auth.',
-      { cause: failure },
-    );
-  }
 }
 
-/** A node that is not there, or belongs to another client, resolves with undefined. */
-const unlessForeign = async <T>(request: Promise<T>): Promise<T | undefined> => {
-  try {
-    return await request;
-  } catch (failure) {
-    if (hasCode(failure, CODE.noNode) || hasCode(failure, CODE.noAuth)) return undefined;
-    throw failure;
-  }
-};
+/** A node that is not there, or belongs to another client, is as none. */
+const unlessForeign = unless(undefined, CODE.noNode, CODE.noAuth);

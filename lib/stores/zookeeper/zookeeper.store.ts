@@ -20,7 +20,7 @@ import { PathOrder } from './path-order.js';
 import { leasesIn, nodesOf, turnsIn, type KeyNodes } from './permit-nodes.js';
 import { Places } from './place.js';
 import { aclsFor, getChildren, sync, type Acl } from './requests.js';
-import { CODE, hasCode } from './zk-failure.js';
+import { CODE, unless } from './zk-failure.js';
 import { ZkSession } from './zk-session.js';
 import { checkZookeeper } from './zookeeper-checks.js';
 import { ZookeeperKind } from './zookeeper-kind.js';
@@ -208,17 +208,11 @@ export class ZooKeeperStore implements LockStore {
   async list(request: ListRequest): Promise<ListReply> {
     const { paths, session } = this;
     if (paths.mayNest) throw new LockConfigurationError(HIDDEN_KEYS);
-    const children = await session.request(getChildren(paths.basePath)).catch((failure: unknown) => {
-      if (hasCode(failure, CODE.noNode)) return [];
-      throw failure;
-    });
+    const children = await session.request(getChildren(paths.basePath)).catch(unless([], CODE.noNode));
     const { page, cursor } = keyPageOf(paths.keysOf(children), request);
     const keys = await foundAt(page, async (finalKey) => {
-      const state = await this.inspect(finalKey).catch((failure: unknown) => {
-        // A node of another client.
-        if (hasCode(failure, CODE.noAuth)) return null;
-        throw failure;
-      });
+      // A node of another client refuses that.
+      const state = await this.inspect(finalKey).catch(unless(null, CODE.noAuth));
       return state && { finalKey, state };
     });
     return { keys, cursor };

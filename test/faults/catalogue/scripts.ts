@@ -12,7 +12,7 @@ import {
 } from '../../../lib/stores/redis/kinds/exclusive/queue-scripts.js';
 import { batchOf } from '../../../lib/stores/redis/connection/script-batch.js';
 import { FAIR_ACQUIRE, FAIR_KEEP, FAIR_RELEASE } from '../../../lib/stores/redis/kinds/fair/scripts.js';
-import { LATCH_COUNT_DOWN } from '../../../lib/stores/redis/kinds/latch/scripts.js';
+import { LATCH_COUNT_DOWN } from '../../../lib/stores/redis/kinds/latch/redis-latch.js';
 import { PERMIT_ACQUIRE } from '../../../lib/stores/redis/kinds/permit/scripts.js';
 import {
   READ_ACQUIRE,
@@ -21,7 +21,7 @@ import {
   READ_WRITE_RELEASE,
   WRITE_ACQUIRE,
 } from '../../../lib/stores/redis/kinds/read-write/scripts.js';
-import { SEMAPHORE_ADD, SEMAPHORE_TAKE } from '../../../lib/stores/redis/kinds/semaphore/scripts.js';
+import { SEMAPHORE_ADD, SEMAPHORE_TAKE } from '../../../lib/stores/redis/kinds/semaphore/redis-semaphore.js';
 import { Script } from '../../../lib/stores/redis/connection/script.js';
 import { BATCH_PARTS, FORCE_UNLOCK } from '../../../lib/stores/redis/kinds/any-kind.js';
 
@@ -42,9 +42,9 @@ export const SCRIPTS = {
   ],
   keep: [shaOf(QUEUE_KEEP), shaOf(FAIR_KEEP), shaOf(READ_WRITE_KEEP)],
   permit: [shaOf(PERMIT_ACQUIRE)],
-  take: [shaOf(SEMAPHORE_TAKE)],
-  give: [shaOf(SEMAPHORE_ADD)],
-  countDown: [shaOf(LATCH_COUNT_DOWN)],
+  take: [SEMAPHORE_TAKE.sha],
+  give: [SEMAPHORE_ADD.sha],
+  countDown: [LATCH_COUNT_DOWN.sha],
   forceUnlock: [shaOf(EXCLUSIVE_FORCE_UNLOCK), shaOf(QUEUE_FORCE_UNLOCK), FORCE_UNLOCK.sha],
 } as const;
 

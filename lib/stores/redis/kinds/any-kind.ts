@@ -13,7 +13,7 @@ import { FAIR_FORCING, FAIR_RELEASING } from './fair/redis-fair.js';
 import { PERMIT_FORCING, type RedisPermit } from './permit/redis-permit.js';
 import { READ_WRITE_FORCING } from './read-write/redis-read-write.js';
 import type { RedisKind } from './redis-link.js';
-import { readForceUnlock } from './shared-replies.js';
+import { readDone } from './numbers.js';
 
 /** The implementation of every kind of lock. The compiler names a missing kind. */
 export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
@@ -114,8 +114,8 @@ export class AnyKind {
 
   private runFirst(forcing: readonly PartRun[]): Promise<boolean> {
     const [one] = forcing;
-    if (forcing.length > 1) return this.commands.run(FORCE_UNLOCK, ...keysAndArgs(forcing), readForceUnlock);
-    return this.commands.run(one!.part.script, one!.keys, one!.args, readForceUnlock);
+    if (forcing.length > 1) return this.commands.run(FORCE_UNLOCK, ...keysAndArgs(forcing), readDone);
+    return this.commands.run(one!.part.script, one!.keys, one!.args, readDone);
   }
 
   /**

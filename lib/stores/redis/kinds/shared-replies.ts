@@ -33,9 +33,9 @@ export const readExtend = (reply: unknown, count: number): ExtendReply[] => {
   });
 };
 
-export const readForceUnlock = (reply: unknown): boolean => {
-  if (reply !== 0 && reply !== 1) throw impossible(reply);
-  return reply === 1;
+export const readOwners = (reply: unknown): readonly string[] => {
+  if (!Array.isArray(reply) || !reply.every((owner) => typeof owner === 'string')) throw impossible(reply);
+  return reply;
 };
 
 /** Returns the reply for a queue entry that no script can have given. */

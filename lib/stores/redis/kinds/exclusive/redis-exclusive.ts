@@ -18,33 +18,27 @@ import type { RedisKind, RedisLink } from '../redis-link.js';
 import { tokensRequested } from './entry-text.js';
 import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue } from './redis-queue.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
-import {
-  EXCLUSIVE_ACQUIRE,
-  EXCLUSIVE_EXTEND,
-  EXCLUSIVE_FORCE_UNLOCK,
-  EXCLUSIVE_INSPECT,
-  EXCLUSIVE_RELEASE,
-} from './scripts.js';
+import * as scripts from './scripts.js';
 
 const ACQUIRE: BatchPart = {
   letter: 'a',
-  script: new Script(EXCLUSIVE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
+  script: new Script(scripts.EXCLUSIVE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]),
   keys: 2,
   args: 1,
   shared: 2,
 };
 const RELEASE: BatchPart = {
   letter: 'r',
-  script: new Script(EXCLUSIVE_RELEASE, [], 'release'),
+  script: new Script(scripts.EXCLUSIVE_RELEASE, [], 'release'),
   keys: 1,
   args: 2,
   shared: 1,
 };
-const EXTEND = new Script(EXCLUSIVE_EXTEND, [], 'renewal');
-const INSPECT = new Script(EXCLUSIVE_INSPECT);
+const EXTEND = new Script(scripts.EXCLUSIVE_EXTEND, [], 'renewal');
+const INSPECT = new Script(scripts.EXCLUSIVE_INSPECT);
 const FORCING: BatchPart = {
   letter: 'e',
-  script: new Script(EXCLUSIVE_FORCE_UNLOCK, [], 'woken'),
+  script: new Script(scripts.EXCLUSIVE_FORCE_UNLOCK, [], 'woken'),
   keys: 1,
   args: 2,
   shared: 0,

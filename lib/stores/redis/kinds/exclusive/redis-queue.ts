@@ -8,15 +8,10 @@ import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { stringsArg, type AtStrings } from '../foreign-holds.js';
 import type { RedisLink } from '../redis-link.js';
+import { readOwners } from '../shared-replies.js';
 import { EarlyGrants } from './early-grants.js';
 import { EntryText, tokensRequested } from './entry-text.js';
-import {
-  readQueueAcquire,
-  readQueueInspect,
-  readQueueKeep,
-  readQueueRelease,
-  type QueueAcquire,
-} from './replies.js';
+import { readQueueAcquire, readQueueKeep, readQueueRelease, type QueueAcquire } from './replies.js';
 import * as scripts from './queue-scripts.js';
 import { readGrantMessage, type GrantMessage } from './grant-message.js';
 import type { GrantSubscription } from './grant-subscription.js';
@@ -262,7 +257,7 @@ export class RedisQueue {
 
   waiting(finalKey: string): Promise<readonly string[]> {
     const { commands, keys } = this.link;
-    return commands.run(INSPECT, [keys.queue(keys.name(finalKey))], [], readQueueInspect);
+    return commands.run(INSPECT, [keys.queue(keys.name(finalKey))], [], readOwners);
   }
 
   private send(

@@ -159,8 +159,3 @@ export const readQueueRelease = (reply: unknown): ReleaseReply => {
   if (reply !== 0 && reply !== 1 && reply !== -1) throw impossible(reply);
   return { wasHeld: reply === 0, othersWaiting: false };
 };
-
-export const readQueueInspect = (reply: unknown): readonly string[] => {
-  if (!Array.isArray(reply) || !reply.every((owner) => typeof owner === 'string')) throw impossible(reply);
-  return reply;
-};

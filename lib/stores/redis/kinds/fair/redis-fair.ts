@@ -18,23 +18,17 @@ import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { tokensRequested } from '../exclusive/entry-text.js';
 import { stringsArg, type AtStrings } from '../foreign-holds.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { readFairAcquire, readFairEntries, readWaiting } from './replies.js';
-import {
-  FAIR_ACQUIRE,
-  FAIR_FORCE_UNLOCK,
-  FAIR_KEEP,
-  FAIR_RELEASE,
-  FAIR_WAITING,
-  MAX_LOOKED_AT,
-} from './scripts.js';
+import { readOwners } from '../shared-replies.js';
+import { readFairAcquire, readFairEntries } from './replies.js';
+import * as scripts from './scripts.js';
 
-const ACQUIRE = new Script(FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
-const KEEP = new Script(FAIR_KEEP, [], 'renewal');
-const WAITING = new Script(FAIR_WAITING);
+const ACQUIRE = new Script(scripts.FAIR_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
+const KEEP = new Script(scripts.FAIR_KEEP, [], 'renewal');
+const WAITING = new Script(scripts.FAIR_WAITING);
 /** Script that ends a hold when other owners are queued. */
 export const FAIR_FORCING: BatchPart = {
   letter: 'f',
-  script: new Script(FAIR_FORCE_UNLOCK, [], 'woken'),
+  script: new Script(scripts.FAIR_FORCE_UNLOCK, [], 'woken'),
   keys: 3,
   args: 2,
   shared: 0,
@@ -42,7 +36,7 @@ export const FAIR_FORCING: BatchPart = {
 /** Releases of one tick share requests. */
 export const FAIR_RELEASING: BatchPart = {
   letter: 'l',
-  script: new Script(FAIR_RELEASE, [], 'release'),
+  script: new Script(scripts.FAIR_RELEASE, [], 'release'),
   keys: 3,
   args: 2,
   shared: 2,
@@ -109,7 +103,7 @@ export class RedisFair implements RedisKind<FairClaim> {
   ): number {
     const before = this.entries.get(owner);
     const keptAt = before && !isKept ? before.keptAt : sentAt;
-    const known = position < MAX_LOOKED_AT ? position : Math.max(position, before?.position ?? 0);
+    const known = position < scripts.MAX_LOOKED_AT ? position : Math.max(position, before?.position ?? 0);
     this.entries.set(owner, { keptAt, position: known });
     return known;
   }
@@ -190,7 +184,7 @@ export class RedisFair implements RedisKind<FairClaim> {
     const [hold, queue, timeouts] = this.names(finalKey);
     const [state, waiting] = await Promise.all([
       commands.run(INSPECT, [hold], stringsArg(how), readInspect),
-      commands.run(WAITING, [queue, timeouts], [], readWaiting),
+      commands.run(WAITING, [queue, timeouts], [], readOwners),
     ]);
     if (!state || state.kind === 'read' || state.kind === 'write') return null;
     if (state.kind !== 'fair' && waiting.length === 0) return null;

@@ -59,8 +59,3 @@ export const readFairEntries = (reply: unknown, count: number): QueueEntryReply[
     return { status: 'queued', ...positionOf(one[0], one[1], one[2], one) };
   });
 };
-
-export const readWaiting = (reply: unknown): readonly string[] => {
-  if (!Array.isArray(reply) || !reply.every((owner) => typeof owner === 'string')) throw impossible(reply);
-  return reply;
-};

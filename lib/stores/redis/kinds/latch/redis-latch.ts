@@ -1,52 +1,98 @@
-import type { Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import type { LatchStore } from '../../../../core/seam/object-stores.js';
 import { RedisFailure } from '../../connection/redis-failure.js';
 import { hashSlot } from '../../hash-slot.js';
 import { Script } from '../../connection/script.js';
-import { readDone, readNumber, readVoid } from '../numbers.js';
-import type { RedisLink } from '../redis-link.js';
-import { LATCH_COUNT, LATCH_COUNT_DOWN, LATCH_REMOVE, LATCH_SET } from './scripts.js';
+import { NUMBERS, readDone, readNumber, readVoid, RedisNumbers } from '../numbers.js';
 
-const SET = new Script(LATCH_SET);
-const COUNT_DOWN = new Script(LATCH_COUNT_DOWN);
-const COUNT = new Script(LATCH_COUNT);
-const REMOVE = new Script(LATCH_REMOVE);
+/**
+ * The scripts of countdown latches, in the layout of Redisson's RCountDownLatch: a string with the remaining count,
+ * which does not exist at zero. The message `0` opens the gate at which threads of Java wait, and `1` closes it.
+ */
 
-export const LATCH_SCRIPTS: readonly Script[] = [SET, COUNT_DOWN, COUNT, REMOVE];
+/**
+ * Sets the count if there is none, and closes Java's gates.
+ *
+ * KEYS[1] number
+ * ARGV[1] count  ARGV[2] channel  ARGV[3] PUBLISH or SPUBLISH
+ * Reply: integer  1 when it set it, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+const LATCH_SET = new Script(`${NUMBERS}
+if number then return 0 end
+redis.call(ARGV[3], ARGV[2], '1')
+redis.call('set', KEYS[1], ARGV[1])
+return 1
+`);
+
+/**
+ * Reduces the count by one. At zero it deletes the count and notifies waiters. Works when the memory is full.
+ *
+ * KEYS[1] number
+ * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
+ * Reply: integer  1
+ *        error WRONGTYPE when the value is no number
+ */
+export const LATCH_COUNT_DOWN = new Script(`${NUMBERS}
+if not number then return 1 end
+if number > 1 then
+  touch()
+  redis.call('incrby', KEYS[1], -1)
+else
+  redis.call(ARGV[2], ARGV[1], '0')
+  redis.call('del', KEYS[1])
+end
+return 1
+`);
+
+/**
+ * Returns the count.
+ *
+ * KEYS[1] number
+ * Reply: text  the number, 0 for none
+ *        error WRONGTYPE when the value is no number
+ */
+const LATCH_COUNT = new Script(`${NUMBERS}
+return text or '0'
+`);
+
+/**
+ * Deletes the count, which opens the latch. Redisson's own delete announces `1`, which leaves its waiters asleep. This
+ * script announces `0`, which is correct and wakes them.
+ *
+ * KEYS[1] number
+ * ARGV[1] channel  ARGV[2] PUBLISH or SPUBLISH
+ * Reply: integer  1 when there was one, else 0
+ *        error WRONGTYPE when the value is no number
+ */
+const LATCH_REMOVE = new Script(`${NUMBERS}
+if not number then return 0 end
+redis.call(ARGV[2], ARGV[1], '0')
+redis.call('del', KEYS[1])
+return 1
+`);
+
+export const LATCH_SCRIPTS: readonly Script[] = [LATCH_SET, LATCH_COUNT_DOWN, LATCH_COUNT, LATCH_REMOVE];
 
 /** Countdown latches in Redis, as Redisson's RCountDownLatch. */
-export class RedisLatches implements LatchStore {
-  constructor(private readonly link: RedisLink) {}
-
+export class RedisLatches extends RedisNumbers implements LatchStore {
   set(finalKey: string, count: number): Promise<boolean> {
-    return this.run(SET, finalKey, [count, ...this.announcing(finalKey)], readDone);
+    return this.run(LATCH_SET, finalKey, [count, ...this.announcing(finalKey)], readDone);
   }
 
   countDown(finalKey: string): Promise<void> {
-    return this.run(COUNT_DOWN, finalKey, this.announcing(finalKey), readVoid);
+    return this.run(LATCH_COUNT_DOWN, finalKey, this.announcing(finalKey), readVoid);
   }
 
   count(finalKey: string): Promise<number> {
-    return this.run(COUNT, finalKey, [], (reply) => Math.max(0, readNumber(reply)));
+    return this.run(LATCH_COUNT, finalKey, [], (reply) => Math.max(0, readNumber(reply)));
   }
 
   remove(finalKey: string): Promise<boolean> {
-    return this.run(REMOVE, finalKey, this.announcing(finalKey), readDone);
+    return this.run(LATCH_REMOVE, finalKey, this.announcing(finalKey), readDone);
   }
 
-  watch(finalKey: string, listener: WatchListener): Watch {
-    return this.link.channels.watch(this.channel(finalKey), listener);
-  }
-
-  private async run<T>(
-    script: Script,
-    finalKey: string,
-    args: readonly (string | number)[],
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    const { commands, keys, publish } = this.link;
-    if (publish === 'SPUBLISH') this.checkSlots(finalKey);
-    return commands.run(script, [keys.name(finalKey)], args, read);
+  protected override check(finalKey: string): void {
+    if (this.link.publish === 'SPUBLISH') this.checkSlots(finalKey);
   }
 
   /** Rejects a name with braces: Redisson puts braces around it, so the channel may be in another slot. */
@@ -60,11 +106,7 @@ export class RedisLatches implements LatchStore {
     );
   }
 
-  private announcing(finalKey: string): [channel: string, publish: string] {
-    return [this.channel(finalKey), this.link.publish];
-  }
-
-  private channel(finalKey: string): string {
+  protected override channel(finalKey: string): string {
     const { keys } = this.link;
     return keys.latchChannel(keys.name(finalKey));
   }

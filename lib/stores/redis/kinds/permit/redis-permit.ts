@@ -13,23 +13,17 @@ import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readPermitAcquire, readPermitInspect, readPermits } from './replies.js';
-import {
-  PERMIT_ACQUIRE,
-  PERMIT_EXTEND,
-  PERMIT_FORCE_UNLOCK,
-  PERMIT_INSPECT,
-  PERMIT_RELEASE,
-} from './scripts.js';
+import * as scripts from './scripts.js';
 
-const ACQUIRE = new Script(PERMIT_ACQUIRE, [
+const ACQUIRE = new Script(scripts.PERMIT_ACQUIRE, [
   { word: 'PERMITS', plain: true, keyOnly: true, claimOnly: true },
 ]);
-const RELEASE = new Script(PERMIT_RELEASE, [], 'release');
-const EXTEND = new Script(PERMIT_EXTEND, [], 'renewal');
-const INSPECT = new Script(PERMIT_INSPECT);
+const RELEASE = new Script(scripts.PERMIT_RELEASE, [], 'release');
+const EXTEND = new Script(scripts.PERMIT_EXTEND, [], 'renewal');
+const INSPECT = new Script(scripts.PERMIT_INSPECT);
 export const PERMIT_FORCING: BatchPart = {
   letter: 'p',
-  script: new Script(PERMIT_FORCE_UNLOCK, [], 'woken'),
+  script: new Script(scripts.PERMIT_FORCE_UNLOCK, [], 'woken'),
   keys: 2,
   args: 2,
   shared: 0,

@@ -22,32 +22,23 @@ import {
   readReadWriteKeep,
   readWriteAcquire,
 } from './replies.js';
-import {
-  READ_ACQUIRE,
-  READ_WRITE_DOWNGRADE,
-  READ_WRITE_EXTEND,
-  READ_WRITE_FORCE_UNLOCK,
-  READ_WRITE_INSPECT,
-  READ_WRITE_KEEP,
-  READ_WRITE_RELEASE,
-  WRITE_ACQUIRE,
-} from './scripts.js';
+import * as scripts from './scripts.js';
 
-const ACQUIRE_TO_READ = new Script(READ_ACQUIRE);
-const ACQUIRE_TO_WRITE = new Script(WRITE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
-const KEEP = new Script(READ_WRITE_KEEP, [], 'renewal');
-const RELEASE = new Script(READ_WRITE_RELEASE, [], 'release');
-const EXTEND = new Script(READ_WRITE_EXTEND, [], 'renewal');
+const ACQUIRE_TO_READ = new Script(scripts.READ_ACQUIRE);
+const ACQUIRE_TO_WRITE = new Script(scripts.WRITE_ACQUIRE, [{ word: 'FENCE', keyOnly: true }]);
+const KEEP = new Script(scripts.READ_WRITE_KEEP, [], 'renewal');
+const RELEASE = new Script(scripts.READ_WRITE_RELEASE, [], 'release');
+const EXTEND = new Script(scripts.READ_WRITE_EXTEND, [], 'renewal');
 // In the order of renewals: an earlier one is of the write lock, a later one of the read lock.
-const DOWNGRADE = new Script(READ_WRITE_DOWNGRADE, [], 'renewal');
+const DOWNGRADE = new Script(scripts.READ_WRITE_DOWNGRADE, [], 'renewal');
 export const READ_WRITE_FORCING: BatchPart = {
   letter: 'w',
-  script: new Script(READ_WRITE_FORCE_UNLOCK, [], 'woken'),
+  script: new Script(scripts.READ_WRITE_FORCE_UNLOCK, [], 'woken'),
   keys: 3,
   args: 3,
   shared: 0,
 };
-const INSPECT = new Script(READ_WRITE_INSPECT);
+const INSPECT = new Script(scripts.READ_WRITE_INSPECT);
 
 export const READ_WRITE_SCRIPTS: readonly Script[] = [
   ACQUIRE_TO_READ,
