@@ -1,4 +1,5 @@
 import type { Claim } from '../../../lib/core/seam/claim.js';
+import { EXPIRING, type LeaseModel } from '../../../lib/core/seam/lease-model.js';
 import type {
   KindStore,
   KindStores,
@@ -15,7 +16,6 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../../lib/core/seam/reply.js';
-import { EXPIRING, type LeaseModel } from '../../../lib/core/seam/lease-model.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { settled } from './virtual-runtime.js';
 

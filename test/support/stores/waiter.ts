@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { QueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
+import type { ExclusiveClaim, QueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
 import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
 import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 import { until } from '../async.js';

@@ -1,6 +1,6 @@
-import type { Script } from './script.js';
+import type { OfClaim, Script } from './script.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
-import type { OfClaim, ScriptRun, SharedRun } from './script-batch.js';
+import type { ScriptRun, SharedRun } from './script-batch.js';
 
 /** Runs each script on the server that has its first key. */
 export interface Commands {

@@ -1,5 +1,4 @@
-import type { SendTerms } from '../../load/unsent-requests.js';
-import { Script } from './script.js';
+import { Script, type OfClaim } from './script.js';
 
 /** The Lua function `time`, for scripts. It asks the server for its time once a request, however many runs it has. */
 export const TIME = `local clock
@@ -24,9 +23,6 @@ export interface BatchPart {
   /** Number of arguments behind them that most runs of a batch have in common. */
   readonly shared: number;
 }
-
-/** Whose request it is, and until when it may be sent. */
-export type OfClaim = Pick<SendTerms, 'owner' | 'until' | 'withdrawnBy'>;
 
 /** One run of a script that can be a part of a batch. */
 export interface ScriptRun {

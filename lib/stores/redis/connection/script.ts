@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Urgency } from '../../load/request-queue.js';
-import type { OfClaim } from './script-batch.js';
+import type { SendTerms } from '../../load/unsent-requests.js';
+
+/** Whose request it is, and until when it may be sent. */
+export type OfClaim = Pick<SendTerms, 'owner' | 'until' | 'withdrawnBy'>;
 
 /** An error with which a script itself replies. */
 export interface ScriptRefusal {

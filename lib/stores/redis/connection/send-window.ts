@@ -3,9 +3,9 @@ import type { Grant } from '../../../core/seam/grant.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { Load } from '../../load/load.js';
 import { UnsentRequests, type Unsent } from '../../load/unsent-requests.js';
-import { runsOf, type RedisRequest } from './script.js';
+import { type OfClaim, runsOf, type RedisRequest } from './script.js';
 import type { Urgency } from '../../load/request-queue.js';
-import { MAX_RUNS, type OfClaim, type ScriptRun } from './script-batch.js';
+import { MAX_RUNS, type ScriptRun } from './script-batch.js';
 
 /**
  * Number of runs that are under way at most: at first, the least, and the most. With 1,024 as the most, 5,000 callers on a fast

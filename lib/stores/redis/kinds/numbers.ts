@@ -1,7 +1,4 @@
-import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
-import type { Script } from '../connection/script.js';
 import { impossible } from '../connection/strict-replies.js';
-import type { RedisLink } from './redis-link.js';
 
 /**
  * Beginning of the scripts of objects without a holder: reads the number under the key, or replies with an error for
@@ -45,32 +42,3 @@ export const readNumber = (reply: unknown): number => {
   if (!Number.isSafeInteger(number)) throw impossible(reply);
   return number;
 };
-
-/** Objects without a holder: a number under each key, and a channel that announces its changes. */
-export abstract class RedisNumbers {
-  constructor(protected readonly link: RedisLink) {}
-
-  protected abstract channel(finalKey: string): string;
-
-  watch(finalKey: string, listener: WatchListener): Watch {
-    return this.link.channels.watch(this.channel(finalKey), listener);
-  }
-
-  /** Rejects a key that the objects cannot have. */
-  protected check(_finalKey: string): void {}
-
-  protected async run<T>(
-    script: Script,
-    finalKey: string,
-    args: readonly (string | number)[],
-    read: (reply: unknown) => T,
-  ): Promise<T> {
-    this.check(finalKey);
-    const { commands, keys } = this.link;
-    return commands.run(script, [keys.name(finalKey)], args, read);
-  }
-
-  protected announcing(finalKey: string): [channel: string, publish: string] {
-    return [this.channel(finalKey), this.link.publish];
-  }
-}

@@ -1,8 +1,7 @@
 import type { Claim } from '../../../core/seam/claim.js';
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
-import { QuorumFailure } from './quorum-call.js';
-import type { QuorumHost } from './quorum-host.js';
+import { QuorumFailure, type QuorumHost } from './quorum-call.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
 
 /**

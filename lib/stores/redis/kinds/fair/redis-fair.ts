@@ -1,7 +1,6 @@
 import { CompactingMap } from '../../../../core/compacting.js';
-import type { FairClaim } from '../../../../core/seam/claim.js';
+import { type FairClaim, StoreQueueEntry } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,

@@ -2,7 +2,8 @@ import type { LatchStore } from '../../../../core/seam/object-stores.js';
 import { RedisFailure } from '../../connection/redis-failure.js';
 import { hashSlot } from '../../hash-slot.js';
 import { Script } from '../../connection/script.js';
-import { NUMBERS, readDone, readNumber, readVoid, RedisNumbers } from '../numbers.js';
+import { NUMBERS, readDone, readNumber, readVoid } from '../numbers.js';
+import { RedisNumbers } from '../redis-numbers.js';
 
 /**
  * The scripts of countdown latches, in the layout of Redisson's RCountDownLatch: a string with the remaining count,

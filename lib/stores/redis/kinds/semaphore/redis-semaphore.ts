@@ -2,7 +2,8 @@ import type { SemaphoreStore } from '../../../../core/seam/object-stores.js';
 import { RedisFailure } from '../../connection/redis-failure.js';
 import type { RedisSession } from '../../connection/redis-session.js';
 import { Script, requestFor } from '../../connection/script.js';
-import { NUMBERS, readDone, readNumber, readVoid, RedisNumbers } from '../numbers.js';
+import { NUMBERS, readDone, readNumber, readVoid } from '../numbers.js';
+import { RedisNumbers } from '../redis-numbers.js';
 
 /**
  * The scripts of counting semaphores, in the layout of Redisson's RSemaphore: a string with the number of free permits.
