@@ -10,7 +10,6 @@ import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Blocking, HeldAs } from '../seam/reply.js';
 import { StoreFailure, textWithCause } from '../seam/store-failure.js';
-import type { LeasePart } from '../lease/lease-part.js';
 import type { ShownKey } from '../shown-key.js';
 
 /**
@@ -78,15 +77,15 @@ export const notReentrantError = (key: ShownKey): LockNotAcquiredError =>
     { key },
   );
 
-/** @param around part of the section around, which holds the key. @param kind what the call asks for */
+/** @param around label of the section around, and how it holds the key. @param kind what the call asks for */
 export const endlessForItselfError = (
   key: ShownKey,
-  { label, hold }: LeasePart,
+  { label, heldAs }: { readonly label: string; readonly heldAs: LockKind },
   kind: LockKind,
 ): LockNotAcquiredError =>
   new LockNotAcquiredError(
     'LOCK_NOT_REENTRANT',
-    `A section of "${label}" around this call has a ${kindOf(hold.claim.kind).noun} on "${key}", and waitMs is Infinity: a ` +
+    `A section of "${label}" around this call has a ${kindOf(heldAs).noun} on "${key}", and waitMs is Infinity: a ` +
       'part of that section would wait for itself without end. ' +
       (kindOf(kind).reentrantInto.length > 0
         ? 'Nest it with lease.call or inside: lease, or set a waitMs. '

@@ -33,7 +33,12 @@ export class HeldAround {
     const around = partAround(this.scope, (part) => part.key === key);
     // A proven call waits for its own caller only if that is nested in the same lease.
     if (!around || (entered && !around.isInside(entered))) return undefined;
-    if (waitMs === Infinity) throw endlessForItselfError(this.shown(key), around, kind);
+    if (waitMs === Infinity)
+      throw endlessForItselfError(
+        this.shown(key),
+        { label: around.label, heldAs: around.hold.claim.kind },
+        kind,
+      );
     const pair = JSON.stringify([around.label, label]);
     if (!this.warned.has(pair)) {
       for (const oldest of this.warned) {
