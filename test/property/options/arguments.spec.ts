@@ -34,9 +34,6 @@ const ON_ONE_LOCKABLE: Readonly<Record<string, Keyed>> = {
   'permits().tryAcquire': (locks, key) => locks.permits(key, ONE).tryAcquire(),
   semaphore: (locks, key) => locks.semaphore(key),
   countDownLatch: (locks, key) => locks.countDownLatch(key),
-};
-
-const ON_ONE_KEY: Readonly<Record<string, Keyed>> = {
   inspect: (locks, key) => locks.inspect(key),
   isLocked: (locks, key) => locks.isLocked(key),
   forceUnlock: (locks, key) => locks.forceUnlock(key),
@@ -75,8 +72,6 @@ describe('the key of a call', () => {
     '%s: a string that a store keeps, or a LockKeyError',
     (_name, call) => check(call, isLockable),
   );
-
-  it.each(Object.entries(ON_ONE_KEY))('%s: a string, or a LockKeyError', (_name, call) => check(call, isKey));
 
   it('lockKey: whatever the template and the values are, a key or a LockKeyError', async () => {
     await forAnyValue(['k:<<a>>', { a: 1 }], async (value) => {
