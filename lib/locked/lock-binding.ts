@@ -43,8 +43,8 @@ export interface LockedMethod {
   readonly wrapper: Method;
 }
 
-const accessorOf = (service: string | undefined): symbol =>
-  Symbol.for(`nest-redis-lock:service:${service ?? ''}`);
+/** Nest quotes its text when the service cannot be injected. */
+const accessorOf = (service: string | undefined): symbol => Symbol.for(getLockServiceToken(service).name);
 
 /** Records a locked method, and lets Nest inject the service it needs. */
 export const register = (prototype: object, method: LockedMethod): void => {

@@ -119,7 +119,7 @@ describe('a holder in ZooKeeper that another client asks to release', () => {
     await expect(locks.revoke(key)).rejects.toThrow('no revocation of permits');
     await expect(locks.revoke(key)).rejects.toBeInstanceOf(LockStoreError);
     await expect(locks.permits(key).inspect()).rejects.toThrow('keeps no number of permits');
-    await expect(locks.permits(key).acquire()).rejects.toThrow('Pass permits');
+    await expect(locks.permits(key).acquire()).rejects.toThrow('pass permits');
     await lease.release();
   });
 });

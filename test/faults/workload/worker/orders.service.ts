@@ -5,6 +5,7 @@ import type * as mysql from 'nest-redis-lock/mysql';
 import type * as postgres from 'nest-redis-lock/postgres';
 import type * as redis from 'nest-redis-lock/redis';
 import type * as zookeeper from 'nest-redis-lock/zookeeper';
+import type { KindStores } from '../../../../lib/core/seam/lock-store.js';
 import type { Lease } from '../../../../lib/core/lease/lease.js';
 
 /**
@@ -31,8 +32,14 @@ export interface Orders {
 /** What the decorated methods are fixed to. */
 export const DECORATED = { waitMs: 700, leaseMs: 400 } as const;
 
-/** A provider with decorated methods, for the library given. */
-export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
+/** Token of the service. */
+export const ORDERS = 'orders';
+
+/** A provider with decorated methods, for the library given. An app does not start with a kind that its store lacks. */
+export const ordersOf = ({ Locked, currentLease }: Library, kinds: KindStores): Type<Orders> => {
+  const OfKind = (mode: 'fair' | 'read' | 'write') =>
+    kinds[mode] ? Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode }) : (): void => undefined;
+
   @Injectable()
   class OrdersService implements Orders {
     @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs })
@@ -45,17 +52,17 @@ export const ordersOf = ({ Locked, currentLease }: Library): Type<Orders> => {
       await section(currentLease(`${round}:${id}`));
     }
 
-    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'fair' })
+    @OfKind('fair')
     async fair(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }
 
-    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'read' })
+    @OfKind('read')
     async reads(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }
 
-    @Locked('<<round>>:<<id>>', { waitMs: DECORATED.waitMs, mode: 'write' })
+    @OfKind('write')
     async writes(round: string, id: string, section: Section): Promise<void> {
       await section(currentLease(`${round}:${id}`));
     }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { INestApplicationContext, Provider } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import type { LockStore } from '../../../../lib/core/seam/lock-store.js';
 import type { WorkerSetup } from '../worker-messages.js';
 import { storesOf } from './load-library.js';
 import { openStore, type OpenStore } from './open-store.js';
@@ -29,12 +30,12 @@ export const startApp = async (
   library: Library,
   servers: Servers,
   recorder: Recorder,
-  providers: Provider[] = [],
+  providersOn: (store: LockStore) => Provider[] = () => [],
 ): Promise<RunningApp> => {
   const starts = storesOf(servers.redis) === 'redis' ? 1 : STARTS;
   for (let start = 1; ; start++) {
     try {
-      return await startOnce(library, servers, recorder, providers);
+      return await startOnce(library, servers, recorder, providersOn);
     } catch (error) {
       if (start === starts) throw error;
       await sleep(START_AGAIN_MS);
@@ -46,7 +47,7 @@ const startOnce = async (
   library: Library,
   { redis: servers, settings }: Servers,
   recorder: Recorder,
-  providers: Provider[],
+  providersOn: (store: LockStore) => Provider[],
 ): Promise<RunningApp> => {
   const { keyPrefix, commandTimeoutMs, ...others } = settings;
   const redis = openStore(library, servers, recorder.process, commandTimeoutMs);
@@ -55,7 +56,7 @@ const startOnce = async (
     {
       module: class AppModule {},
       imports: [library.RedisLockModule.forRoot({ store, keyPrefix, ...others })],
-      providers,
+      providers: providersOn(redis.store),
     },
     { logger: false, abortOnError: false },
   );

@@ -10,7 +10,7 @@ import { Caller, type Surroundings } from './caller.js';
 import { LoadRunner } from './load-runner.js';
 import { logStandstills } from './loop-log.js';
 import { loadLibrary, storesOf } from './load-library.js';
-import { ordersOf } from './orders.service.js';
+import { ORDERS, ordersOf, type Orders } from './orders.service.js';
 import { Recorder } from './recorder.js';
 import { startApp } from './start-app.js';
 import { jumpWallClock } from './wall-clock.js';
@@ -41,8 +41,9 @@ process.on('uncaughtException', unhandled('exception'));
 process.on('warning', unhandled('warning'));
 
 const { keyPrefix, watchdogMs } = setup.settings;
-const OrdersService = ordersOf(library);
-const { app, locks, store, redis } = await startApp(library, setup, recorder, [OrdersService]);
+const { app, locks, store, redis } = await startApp(library, setup, recorder, ({ kinds }) => [
+  { provide: ORDERS, useClass: ordersOf(library, kinds) },
+]);
 const { clients } = redis;
 // After the first lock everything that is made once is there. A worker may be started while something is wrong.
 await until(() => locks.withLock(`start of ${setup.process}`, () => true), {
@@ -61,7 +62,7 @@ const signOf = (what: string): Deferred<void> => {
 const around: Surroundings = {
   library,
   locks,
-  orders: app.get(OrdersService),
+  orders: app.get<Orders>(ORDERS),
   keyPrefix,
   watchdogMs,
   recorder,
