@@ -250,10 +250,10 @@ export class CoreContext {
   /** Adds to the error of a taken key that a caller of this service holds it. */
   explainHolder(error: LockNotAcquiredError, finalKey: string): void {
     if (error.code !== 'LOCK_TAKEN' || error.heldAround) return;
-    const held = Object.values(this.queues)
-      .find((ofKind) => ofKind.heldOf(finalKey))
-      ?.heldOf(finalKey);
-    if (held) error.message += heldHereText(held.label);
+    for (const ofKind of Object.values(this.queues)) {
+      const held = ofKind.heldOf(finalKey);
+      if (held) return void (error.message += heldHereText(held.label));
+    }
   }
 
   get queueCount(): number {

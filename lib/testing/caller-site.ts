@@ -21,7 +21,13 @@ const stackOf = (
     // V8 formats it when it is read.
     const mapped: { stack?: unknown } = {};
     Error.captureStackTrace(mapped, hook);
-    return [sites, () => String(mapped.stack).split('\n').filter((line) => /^\s*at /.test(line))]; // prettier-ignore
+    return [
+      sites,
+      () =>
+        String(mapped.stack)
+          .split('\n')
+          .filter((line) => /^\s*at /.test(line)),
+    ];
   } finally {
     Error.prepareStackTrace = prepareStackTrace;
     Error.stackTraceLimit = stackTraceLimit;

@@ -54,10 +54,17 @@ export class LossReport {
     const all = [...groups.values()];
     const unseen = all.filter(([first]) => first!.why in DOUBTS);
     const seen = all.filter((group) => !unseen.includes(group));
+    const part = (what: string, found: readonly UnfencedWrite[][], advice: string): string[] =>
+      found.length > 0 ? [`${what} (${counts}):`, ...found.map(textOf), advice] : [];
+    const were = unseen.length === 1 ? 'was' : 'were';
     return [
-      ...(seen.length > 0 ? [`${countOf(seen.length, 'write')} went on unfenced after the lock was lost (${counts}):`, ...seen.map(textOf), ADVICE] : []),
-      ...(unseen.length > 0 ? [`${countOf(unseen.length, 'call')} ${unseen.length === 1 ? 'was' : 'were'} not seen, so the report may miss writes (${counts}):`, ...unseen.map(textOf), UNSEEN_ADVICE] : []),
-    ].join('\n'); // prettier-ignore
+      ...part(`${countOf(seen.length, 'write')} went on unfenced after the lock was lost`, seen, ADVICE),
+      ...part(
+        `${countOf(unseen.length, 'call')} ${were} not seen, so the report may miss writes`,
+        unseen,
+        UNSEEN_ADVICE,
+      ),
+    ].join('\n');
   }
 }
 
@@ -87,9 +94,15 @@ const textOf = (found: readonly UnfencedWrite[], at: number): string => {
   const noticed = losses.some((loss) => loss.noticed);
   const texts = [
     why in DOUBTS && DOUBTS[why as Doubt],
-    !(why in DOUBTS) && losses.length < found.length && 'also without a loss: its lock was not held from before it was sent until its reply',
-    losses[0] && `lost before step ${losses[0].step}: ${losses[0].lostBefore}${more > 0 ? `, and at ${countOf(more, 'other step')}` : ''}`,
-    losses[0] && (noticed ? 'also with an aborted signal: the section went on' : 'only if the section does not know of the loss yet'),
-  ]; // prettier-ignore
+    !(why in DOUBTS) &&
+      losses.length < found.length &&
+      'also without a loss: its lock was not held from before it was sent until its reply',
+    losses[0] &&
+      `lost before step ${losses[0].step}: ${losses[0].lostBefore}${more > 0 ? `, and at ${countOf(more, 'other step')}` : ''}`,
+    losses[0] &&
+      (noticed
+        ? 'also with an aborted signal: the section went on'
+        : 'only if the section does not know of the loss yet'),
+  ];
   return [`${at + 1}. ${what}`, `at ${line}`, ...texts.filter((text) => text)].join('\n   ');
 };

@@ -82,7 +82,8 @@ export class LockTesting {
    * writes without `fenceTransaction` in their transaction whose lock was not held until their reply, and of what it did not see.
    *
    * Each call under a lock is a step: a statement of `databases`, or a method of `writes`. Between two of them, no other
-   * process can see a difference. What the scenario does before its first lock prepares the data that it needs.
+   * process can see a difference. Work before the first lock prepares the data, and is
+   * not judged.
    *
    * @param scenario function that runs the use case once
    * @throws the error of the scenario in the first run, which loses nothing

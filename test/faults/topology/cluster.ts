@@ -204,7 +204,7 @@ export const startCluster = async ({
       servers,
       redis: (ports) => {
         const nat: Ports = Object.fromEntries(doors.map(({ port }, i) => [port, ports[i]!]));
-        // Of a cluster that changes any server may be down: a worker is told of all.
+        // A worker knows all servers, since any of them may be down.
         return { shape: 'cluster', ports, nat, ...(replicas && { replicas }) };
       },
       apps: {
