@@ -1,7 +1,7 @@
 import type { CoreContext } from './core-context.js';
 import type { InFlight } from './in-flight.js';
 import type { Stopping } from './service-group.js';
-import { withinMs } from './runtime.js';
+import { withinMs } from './wait-for.js';
 
 /** How long a closing service waits for releases in progress, in ms. Other holds then expire. */
 const LAST_RELEASES_MS = 1_000;

@@ -1,8 +1,8 @@
 import type { LockKind } from '../../lib/core/kinds/kinds.js';
-import type { Claim, QueueEntry } from '../../lib/core/seam/claim.js';
-import type { LeaseModel } from '../../lib/core/seam/lease-model.js';
+import type { Claim } from '../../lib/core/seam/claim.js';
 import type { KindStore, KindStores, LockStore, Watch, StoreHost } from '../../lib/core/seam/lock-store.js';
 import type { LatchStore, SemaphoreStore } from '../../lib/core/seam/object-stores.js';
+import type { QueueEntry } from '../../lib/core/seam/queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,
@@ -10,6 +10,7 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../lib/core/seam/reply.js';
+import type { LeaseModel } from '../../lib/core/seam/lease-model.js';
 import type { ReplyEvent, RequestEvent, Mode } from './history.js';
 
 /** What is written down; when and by whom is added by the one who writes. */

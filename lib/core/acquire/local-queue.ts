@@ -2,7 +2,7 @@ import { abortedError, queueFullError, storeError, takenError } from '../errors/
 import type { HoldEndListener, Hold } from '../lease/hold.js';
 import type { Blocking } from '../seam/reply.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
-import { waitFor } from '../runtime.js';
+import { waitFor } from '../wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
 import { deadlineOf, sendableUntil, type Wait } from './wait.js';
 import type { QueueHost } from './queue-host.js';

@@ -6,7 +6,7 @@ import type { Hold } from '../lease/hold.js';
 import type { Releasing } from '../lease/releasing.js';
 import { renewalOf } from '../lease/renewal.js';
 import type { LockCall } from '../settings/lock-call.js';
-import { waitFor } from '../runtime.js';
+import { waitFor } from '../wait-for.js';
 import { contend } from './contend.js';
 import { LimitLog } from './limit-log.js';
 import type { Concurrent, LocalQueue } from './local-queue.js';

@@ -1,5 +1,6 @@
-import type { Claim, QueueEntry, QueueEntryOutcome } from '../seam/claim.js';
+import type { Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
+import type { QueueEntry, QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { QueueEntryReply, Queued, QueuePosition } from '../seam/reply.js';
 
 /** Number of first entries that retry at the end of the blocking lease: one of them will get the key. */

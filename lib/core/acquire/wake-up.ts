@@ -1,7 +1,8 @@
-import { type Runtime, waitFor } from '../runtime.js';
+import type { Runtime } from '../runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { StoreFailure } from '../seam/store-failure.js';
+import { waitFor } from '../wait-for.js';
 
 /** Interval of retries while no notification can arrive, in ms. */
 export const NOT_SUBSCRIBED_RETRY_MS = 1_000;

@@ -1,7 +1,8 @@
-import { type Runtime, waitFor } from '../runtime.js';
+import type { Runtime } from '../runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Holder, KeyState } from '../seam/reply.js';
+import { waitFor } from '../wait-for.js';
 import type { OwnProcess } from './own-process.js';
 import { holderOf, holderWith, recordIn, type LockHolder } from './process-record.js';
 import { factsOfOwners, Questions, type HoldFacts, type OwnHold } from './questions.js';

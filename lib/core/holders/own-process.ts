@@ -1,7 +1,8 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import type { LockLogger } from '../lock-events.js';
-import { type Runtime, withinMs } from '../runtime.js';
+import type { Runtime } from '../runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
+import { withinMs } from '../wait-for.js';
 import { answerTo } from './questions.js';
 import type { OwnHold } from './questions.js';
 import { holderWith, type LockHolder } from './process-record.js';

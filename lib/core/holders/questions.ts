@@ -1,5 +1,6 @@
-import { type Runtime, waitFor } from '../runtime.js';
+import type { Runtime } from '../runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
+import { waitFor } from '../wait-for.js';
 import { objectIn, textIn } from './process-record.js';
 
 /** How long an answer stays in the store, in ms, if its reader has gone. */

@@ -1,6 +1,7 @@
 import type { Runtime } from '../runtime.js';
-import type { Claim, QueueEntry } from '../seam/claim.js';
+import type { Claim } from '../seam/claim.js';
 import type { ReleaseOptions } from '../seam/lock-store.js';
+import type { QueueEntry } from '../seam/queue-entry.js';
 import { StoreFailure } from '../seam/store-failure.js';
 
 const FIRST_PAUSE_MS = 50;

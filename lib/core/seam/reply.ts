@@ -1,6 +1,6 @@
 import type { LockKind } from '../kinds/kinds.js';
 import type { Grant } from './grant.js';
-import type { QueueEntry } from './claim.js';
+import type { QueueEntry } from './queue-entry.js';
 
 /** Kind of a blocking lock. `foreign`: a lock of another library, of which the store knows only the end. */
 export type HeldAs = LockKind | 'foreign';

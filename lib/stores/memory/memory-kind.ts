@@ -1,6 +1,7 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
-import { queueEntryTermsOf, type ClaimOf, StoreQueueEntry } from '../../core/seam/claim.js';
+import { queueEntryTermsOf, type ClaimOf } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../core/seam/reply.js';
 import { later } from './later.js';
 import type { MemorySpace } from './memory-space.js';

@@ -1,7 +1,7 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
 import { printsOnly } from '../../core/printing.js';
-import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { LockStore, Watch, WatchListener, StoreHost } from '../../core/seam/lock-store.js';
+import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';

@@ -1,7 +1,7 @@
 import type { Runtime } from '../../core/runtime.js';
 import { printsOnly } from '../../core/printing.js';
-import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
+import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore, StoreHost } from '../../core/seam/lock-store.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { firstOnPage, foundAt, invalidCursor, keyPage, PAGE_KEYS } from '../key-pages.js';

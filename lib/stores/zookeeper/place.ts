@@ -1,7 +1,8 @@
 import { onAbort } from '../../core/abort-listeners.js';
 import { CompactingMap } from '../../core/compacting.js';
-import type { Claim, StoreQueueEntry } from '../../core/seam/claim.js';
+import type { Claim } from '../../core/seam/claim.js';
 import type { Session } from '../../core/seam/lease-model.js';
+import type { StoreQueueEntry } from '../../core/seam/queue-entry.js';
 import { MARKS, type LockNode, type NodeKind, type NodeQueue } from './lock-nodes.js';
 
 /**

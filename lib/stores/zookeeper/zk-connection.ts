@@ -3,7 +3,8 @@ import type { Runtime } from '../../core/runtime.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
 import { Load } from '../load/load.js';
 import { UnsentRequests, type Unsent as AnyUnsent } from '../load/unsent-requests.js';
-import { JuteReader, JuteWriter, ProtocolError, Frames } from './jute.js';
+import { Frames } from './frames.js';
+import { JuteReader, JuteWriter, ProtocolError } from './jute.js';
 import type { ZkRequest } from './requests.js';
 import { refusedWith, ZkFailure } from './zk-failure.js';
 

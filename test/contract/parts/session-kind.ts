@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { kindOf } from '../../../lib/core/kinds/kinds.js';
-import type { Claim, ReadClaim, QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import type { Claim, ReadClaim } from '../../../lib/core/seam/claim.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { Queued } from '../../../lib/core/seam/reply.js';
 import { until } from '../../support/async.js';
 import {

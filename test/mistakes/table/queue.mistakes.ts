@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { RedisStage } from '../../faults/on-redis/redis-stage.js';
 import { until } from '../../support/async.js';
 import type { Mistake } from '../mistake.js';

@@ -1,6 +1,6 @@
 import type fc from 'fast-check';
-import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
+import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { KindStore, KindStores, LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { KeyState } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';

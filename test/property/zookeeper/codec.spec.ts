@@ -3,7 +3,8 @@ import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { systemRuntime } from '../../../lib/core/runtime.js';
-import { JuteReader, JuteWriter, ProtocolError, Frames } from '../../../lib/stores/zookeeper/jute.js';
+import { Frames } from '../../../lib/stores/zookeeper/frames.js';
+import { JuteReader, JuteWriter, ProtocolError } from '../../../lib/stores/zookeeper/jute.js';
 import {
   create,
   EPHEMERAL_SEQUENTIAL,

@@ -1,6 +1,6 @@
 import type { Claim, ClaimOf } from '../../../lib/core/seam/claim.js';
-import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
+import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { ReleaseOptions, Watch, WatchListener, StoreHost } from '../../../lib/core/seam/lock-store.js';
 import type { NodeKind, NodeStore, ServerTimes } from '../../../lib/stores/redis/quorum/node-store.js';
 import type { AcquireReply, KeyState } from '../../../lib/core/seam/reply.js';

@@ -1,4 +1,4 @@
-import { Frames } from '../../../lib/stores/zookeeper/jute.js';
+import { Frames } from '../../../lib/stores/zookeeper/frames.js';
 import { CODE } from '../../../lib/stores/zookeeper/zk-failure.js';
 import {
   eventOf,

@@ -1,4 +1,4 @@
-import { StoreQueueEntry } from '../../../lib/core/seam/claim.js';
+import { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
 import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 

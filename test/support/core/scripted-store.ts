@@ -1,5 +1,4 @@
 import type { Claim } from '../../../lib/core/seam/claim.js';
-import { EXPIRING, type LeaseModel } from '../../../lib/core/seam/lease-model.js';
 import type {
   KindStore,
   KindStores,
@@ -16,6 +15,7 @@ import type {
   QueueEntryReply,
   ReleaseReply,
 } from '../../../lib/core/seam/reply.js';
+import { EXPIRING, type LeaseModel } from '../../../lib/core/seam/lease-model.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { settled } from './virtual-runtime.js';
 

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { Poller } from '../../../lib/core/acquire/poller.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
-import type { Claim, ExclusiveClaim, QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type {
   AllKindStores,
   KindStore,
@@ -13,6 +13,7 @@ import type {
   WatchListener,
 } from '../../../lib/core/seam/lock-store.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { AcquireReply, Holder, Queued, Taken } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ListRequest } from '../../../lib/core/seam/listing.js';
-import { EXPIRING } from '../../../lib/core/seam/lease-model.js';
 import type { StoreHost } from '../../../lib/core/seam/lock-store.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';

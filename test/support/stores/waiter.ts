@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import type { ExclusiveClaim, QueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { QueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
 import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 import { until } from '../async.js';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { OwnEntry } from '../../../lib/core/acquire/own-entry.js';
-import type { StoreQueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import type { StoreQueueEntry, QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
 import { claimOn } from '../../support/core/queue-on.js';
 

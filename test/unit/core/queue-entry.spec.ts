@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StoreQueueEntry, type QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import { StoreQueueEntry, type QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';

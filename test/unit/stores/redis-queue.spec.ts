@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { ExclusiveClaim, QueueEntryOutcome } from '../../../lib/core/seam/claim.js';
+import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { AcquireReply } from '../../../lib/core/seam/reply.js';
 import { systemRuntime } from '../../../lib/core/runtime.js';
 import type { ScriptRun } from '../../../lib/stores/redis/connection/script-batch.js';

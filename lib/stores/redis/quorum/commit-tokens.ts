@@ -2,8 +2,9 @@ import type { Claim } from '../../../core/seam/claim.js';
 import type { Grant } from '../../../core/seam/grant.js';
 import type { AcquireReply } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
-import { type QuorumCall, QuorumFailure, type QuorumHost } from './quorum-call.js';
+import { type QuorumCall, QuorumFailure } from './quorum-call.js';
 import { granting, isGrant } from './node-grants.js';
+import type { QuorumHost } from './quorum-host.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
 
 /**

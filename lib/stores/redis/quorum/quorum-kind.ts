@@ -4,16 +4,11 @@ import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../../c
 import { OthersFirst } from '../../../core/seam/others-first.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../../core/seam/reply.js';
 import type { Grant } from '../../../core/seam/grant.js';
-import {
-  QuorumCall,
-  SILENT_NODES_MS,
-  type NodeReply,
-  QuorumFailure,
-  type QuorumHost,
-} from './quorum-call.js';
+import { QuorumCall, SILENT_NODES_MS, type NodeReply, QuorumFailure } from './quorum-call.js';
 import { commitTokens } from './commit-tokens.js';
 import { asNode, doubtOf, granting, isGrant, isNotExecuted, type NodeGrant } from './node-grants.js';
 import { type QuorumHolds } from './quorum-holds.js';
+import type { QuorumHost } from './quorum-host.js';
 import { kindAt } from './quorum-node.js';
 import { QuorumRenewal } from './quorum-renewal.js';
 import { QuorumWatch } from './quorum-watch.js';

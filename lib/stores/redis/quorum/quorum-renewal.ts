@@ -2,8 +2,9 @@ import { mayLastMs, type Claim } from '../../../core/seam/claim.js';
 import type { ExtendReply } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
 import { asNode, isNotExecuted } from './node-grants.js';
-import { QuorumCall, SILENT_NODES_MS, QuorumFailure, type QuorumHost } from './quorum-call.js';
+import { QuorumCall, SILENT_NODES_MS, QuorumFailure } from './quorum-call.js';
 import type { QuorumHolds } from './quorum-holds.js';
+import type { QuorumHost } from './quorum-host.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
 import { reachedBy, withoutDrift } from './validity.js';
 

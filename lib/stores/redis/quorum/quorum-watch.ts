@@ -1,7 +1,8 @@
 import type { Claim } from '../../../core/seam/claim.js';
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
-import { QuorumFailure, type QuorumHost } from './quorum-call.js';
+import { QuorumFailure } from './quorum-call.js';
+import type { QuorumHost } from './quorum-host.js';
 import { kindAt, type QuorumNode } from './quorum-node.js';
 
 /**

@@ -1,5 +1,6 @@
-import type { Claim, QueueEntry } from '../../../core/seam/claim.js';
+import type { Claim } from '../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import type { QueueEntry } from '../../../core/seam/queue-entry.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../../core/seam/reply.js';
 import type { NodeKind } from '../quorum/node-store.js';
 import type { Replicas } from './replicas.js';

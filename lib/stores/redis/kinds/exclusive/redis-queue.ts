@@ -1,6 +1,7 @@
 import { CompactingMap } from '../../../../core/compacting.js';
-import { type ExclusiveClaim, StoreQueueEntry } from '../../../../core/seam/claim.js';
+import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
 import type { AcquireReply, QueueEntryReply, ReleaseReply } from '../../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';

@@ -1,4 +1,5 @@
-import type { FairClaim, QueueEntry } from '../../../../core/seam/claim.js';
+import type { FairClaim } from '../../../../core/seam/claim.js';
+import type { QueueEntry } from '../../../../core/seam/queue-entry.js';
 import type { AcquireReply, Blocking, QueueEntryReply } from '../../../../core/seam/reply.js';
 import { impossible, isNumberOrNone } from '../../connection/strict-replies.js';
 import { readAcquire } from '../exclusive/replies.js';

@@ -1,5 +1,6 @@
-import { type ReadClaim, type WriteClaim, StoreQueueEntry } from '../../../../core/seam/claim.js';
+import type { ReadClaim, WriteClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
+import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,
