@@ -82,6 +82,7 @@ class LoseEverywhere {
       if (first.failure) throw first.failure.error;
       this.checkSeen(first.run);
       const all = [first, ...(await this.allRuns(scenario, first.run.writes))];
+      this.checkCalled();
       const unfenced = all.flatMap(({ run }) => run.unfenced).filter((write) => !isExcepted(except, write));
       const failed = all.filter(({ failure }) => failure).length;
       return new LossReport(first.run.steps, this.runs, first.run.writes, failed, unfenced);
@@ -135,6 +136,16 @@ class LoseEverywhere {
     throw new LockConfigurationError(
       `testing.loseEverywhere saw ${steps === 0 ? 'no call' : 'no write'} of what it watches while the scenario held a ` +
         'lock of this service. Pass the objects that the section uses in databases and writes.',
+    );
+  }
+
+  /** A method of another object than the service's is never called, and what the service calls is not seen. */
+  private checkCalled(): void {
+    const [uncalled] = this.calls.uncalled;
+    if (uncalled === undefined) return;
+    throw new LockConfigurationError(
+      `testing.loseEverywhere saw no call of ${uncalled}, which writes names. Pass the object that the use case calls, or leave ` +
+        'the method out.',
     );
   }
 

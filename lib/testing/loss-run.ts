@@ -51,7 +51,8 @@ export class LossRun {
   private readonly granted = new Set<Hold>();
   /** Holds that were taken away, by owner. A hand-off in this process keeps the owner. */
   private readonly lost = new Map<string, Hold>();
-  private hasStarted = false;
+  /** Whether a lock was acquired. What comes before prepares the data. */
+  hasStarted = false;
 
   constructor(
     private readonly locks: LockService,

@@ -18,7 +18,8 @@ const UNCERTAIN = /[\\#]|--(?=\S)|\/\*M?!|\$\w*\$/;
 const STRINGS_AND_COMMENTS = /'[^']*'|"[^"]*"|`[^`]*`|--[^\n]*|\/\*[^]*?\*\//g;
 
 const ROW_LOCK = /\bfor\s+(no\s+key\s+)?update\b/gi;
-const WRITING = /\b(insert|update|delete|merge|replace\s+into|into)\b|\/\*M?!/i;
+const WRITING =
+  /\b(insert|update|delete|merge|replace\s+into|into)\b|^explain\b.*\banaly[sz]e\b.*\bexecute\b|\/\*M?!/is;
 
 const NAMED: readonly (readonly [RegExp, StatementKind])[] = [
   [/^savepoint\s+(\S+)$/i, 'savepoint'],
@@ -30,6 +31,9 @@ const BY_WORD: readonly (readonly [RegExp, StatementKind])[] = [
   [/^(begin|start\s+transaction)\b/i, 'begin'],
   // Afterwards another connection ends the transaction: its writes count as committed.
   [/^prepare\s+transaction\b/i, 'commit'],
+  [/^commit\s+prepared\b/i, 'write'],
+  // MySQL commits the open transaction.
+  [/^lock\s+tables\b/i, 'commit'],
   [/^(commit|end)\b/i, 'commit'],
   [/^rollback\s+(work\s+|transaction\s+)?to\b/i, 'rollback to'],
   [/^(rollback|abort)\b/i, 'rollback'],

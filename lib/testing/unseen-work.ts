@@ -31,28 +31,43 @@ export const nextTurns = async (): Promise<void> => {
   for (let turn = 0; turn < 2; turn++) await new Promise((done) => later(done));
 };
 
-/** Reports of all runs that go on share one replaced `Socket.write`. */
+/** Reports of all runs that go on share the replaced methods of sockets. */
 const writers = new Set<(socket: Socket, at: () => string | undefined) => void>();
-const inherited = Object.getOwnPropertyDescriptor(Socket.prototype, 'write');
-const write: unknown = Reflect.get(Socket.prototype, 'write');
 
-const hook = function (this: Socket, ...args: unknown[]): unknown {
-  for (const writer of writers) writer(this, () => callerOf(hook));
-  return Reflect.apply(write as () => unknown, this, args);
+/** Replaces a method by which sockets send data. Returns a function that puts it back, unless another one is there. */
+const replaced = (name: 'write' | 'end'): (() => void) => {
+  const inherited = Object.getOwnPropertyDescriptor(Socket.prototype, name);
+  const method: unknown = Reflect.get(Socket.prototype, name);
+  const hook = function (this: Socket, ...args: unknown[]): unknown {
+    const isData = typeof args[0] === 'string' || ArrayBuffer.isView(args[0]);
+    if (isData) for (const writer of writers) writer(this, () => callerOf(hook));
+    return Reflect.apply(method as () => unknown, this, args);
+  };
+  Object.defineProperty(Socket.prototype, name, { value: hook, configurable: true, writable: true });
+  return () => {
+    if (Reflect.get(Socket.prototype, name) !== hook) return;
+    if (inherited) Object.defineProperty(Socket.prototype, name, inherited);
+    else Reflect.deleteProperty(Socket.prototype, name);
+  };
 };
+let putBack: readonly (() => void)[] = [];
 
 /** What a run does where nothing watches it: work that it leaves behind, and data that it sends by other clients. */
 export class UnseenWork {
   /** Kind of the watched call that is running. */
-  readonly inside = new AsyncLocalStorage<'statement' | 'method'>();
+  readonly inside = new AsyncLocalStorage<'statement' | 'method' | undefined>();
   private readonly resources = new Map<number, Resource>();
   private readonly sockets = new WeakSet<Socket>();
   private sent: Sent[] = [];
   private readonly init = (id: number, type: string, _trigger: number, resource: object): void => {
     if (type !== 'HTTP2STREAM' && !(type in NAMES)) return;
     const run = runs.getStore();
-    const at = run && !asides.getStore() && !this.inside.getStore() ? creatorOf(this.init) : undefined;
-    if (run && at) this.resources.set(id, { run, type, at, resource });
+    if (!run || asides.getStore() || this.inside.getStore()) return;
+    const isRequest = type === 'HTTP2STREAM';
+    // A request of a package sends data of the scenario. Of timers and promises, only its own count.
+    const line = isRequest ? callerOf(this.init) : undefined;
+    const at = isRequest ? () => line : creatorOf(this.init);
+    if (at && (run.hasStarted || !isRequest)) this.resources.set(id, { run, type, at, resource });
   };
   private readonly hook = createHook({
     init: this.init,
@@ -64,15 +79,16 @@ export class UnseenWork {
   private readonly writes = (socket: Socket, at: () => string | undefined): void => {
     const inside = this.inside.getStore();
     if (inside === 'statement') this.sockets.add(socket);
-    // Of a server, it sends the reply to a call.
-    const isServers = Boolean((socket as { server?: unknown }).server);
-    if (inside || isServers || asides.getStore() || socket === process.stdout || socket === process.stderr)
+    const own = runs.getStore();
+    // A server sends the reply to a call.
+    const isReply = !own && Boolean((socket as { server?: unknown }).server);
+    if (inside || isReply || asides.getStore() || socket === process.stdout || socket === process.stderr)
       return;
     const line = at();
-    const run = runs.getStore() ?? (line === undefined ? undefined : this.current());
+    const run = own ?? (line === undefined ? undefined : this.current());
     const { remoteAddress: host = 'another process', remotePort: port } = socket;
     const what = `Socket.write to ${host}${port === undefined ? '' : `:${port}`}`;
-    if (run) this.sent.push({ run, socket, what, at: line });
+    if (run?.hasStarted) this.sent.push({ run, socket, what, at: line });
   };
 
   /** @param current returns the run that is going on */
@@ -80,16 +96,14 @@ export class UnseenWork {
 
   start(): void {
     this.hook.enable();
+    if (writers.size === 0) putBack = [replaced('write'), replaced('end')];
     writers.add(this.writes);
-    Object.defineProperty(Socket.prototype, 'write', { value: hook, configurable: true, writable: true });
   }
 
   stop(): void {
     this.hook.disable();
     writers.delete(this.writes);
-    if (writers.size > 0) return;
-    if (inherited) Object.defineProperty(Socket.prototype, 'write', inherited);
-    else Reflect.deleteProperty(Socket.prototype, 'write');
+    if (writers.size === 0) for (const restore of putBack) restore();
   }
 
   /** Reports what the runs have sent and left until now. */

@@ -57,6 +57,8 @@ export class WatchedCalls {
   private readonly work = new UnseenWork(() => this.run);
   /** Calls without a reply. */
   private readonly pending = new Map<Promise<unknown>, WatchedCall>();
+  /** Methods that were named and not called. */
+  readonly uncalled = new Set<string>();
   /** Run whose calls are watched. */
   private run: LossRun | undefined;
 
@@ -104,8 +106,10 @@ export class WatchedCalls {
     if (!has(target, name))
       invalidOption('writes', `a list of [object, names of its methods]`, [target, name]);
     const what = `${nameOf(target)}.${name}`;
+    this.uncalled.add(what);
     this.replace(target, name, (original) => {
       const hook: Call = (...args) => {
+        this.uncalled.delete(what);
         const scope: Scope = { fenced: new Set() };
         const start = (): unknown => this.methods.run(scope, () => original(...args));
         return this.observed({ what, at: callerOf(hook) }, start, (call, moment, run) => {
@@ -163,14 +167,28 @@ export class WatchedCalls {
     });
   }
 
-  /** Watches the connections that a method returns. */
+  /** Calls a method of a driver. Its callback is the caller's. */
+  private inDriver(original: Call, args: readonly unknown[], replied?: (reply: unknown) => unknown): unknown {
+    const { inside } = this.work;
+    const around = inside.getStore();
+    const callbackOf = (callback: Call): Call =>
+      function (this: unknown, ...reply) {
+        reply.forEach((one) => replied?.(one));
+        return inside.run(around, () => Reflect.apply(callback, this, reply));
+      };
+    const given = args.map((one) => (typeof one === 'function' ? callbackOf(one as Call) : one));
+    return inside.run('statement', () => original(...given));
+  }
+
+  /** Watches the connections that a method returns, or passes to its callback. */
   private source(target: object, name: string): void {
     this.replace(target, name, (original) => (...args) => {
       const watched = (connection: unknown): unknown => {
-        if (typeof connection === 'object' && connection !== null) this.connection(connection, false);
+        if (typeof connection === 'object' && connection !== null && has(connection, 'query'))
+          this.connection(connection, false);
         return connection;
       };
-      const made = this.work.inside.run('statement', () => original(...args));
+      const made = this.inDriver(original, args, watched);
       return made instanceof Promise ? made.then(watched) : watched(made);
     });
   }
@@ -193,9 +211,11 @@ export class WatchedCalls {
       if (!has(target, name)) continue;
       this.replace(target, name, (original) => {
         const hook: Call = (...args) => {
+          // A pool sends a statement by one of its clients.
+          if (this.work.inside.getStore() === 'statement') return original(...args);
           const sql = CONTROL_METHODS[name as keyof typeof CONTROL_METHODS] ?? sqlOf(args);
           const call = { what: oneLine(sql ?? `${nameOf(target)}.${name}`), at: callerOf(hook) };
-          const start = (): unknown => this.work.inside.run('statement', () => original(...args));
+          const start = (): unknown => this.inDriver(original, args);
           const fence = this.fencing.getStore();
           // The row of a fence is no data that needs one.
           const statement: Statement = fence ? { kind: 'read' } : statementOf(sql ?? 'unknown');

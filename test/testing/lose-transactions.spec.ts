@@ -111,6 +111,8 @@ describe('a statement', () => {
     `SELECT '\\'; ${WRITE}; -- '`,
     'SELECT * INTO copied FROM stock',
     `EXPLAIN ANALYZE ${WRITE}`,
+    'EXPLAIN ANALYZE EXECUTE saves',
+    "COMMIT PREPARED 'sale'",
     'WITH gone AS (DELETE FROM stock RETURNING *) SELECT * FROM gone',
     `# a comment of MySQL\n${WRITE}`,
     `/*! ${WRITE} */`,

@@ -1,9 +1,10 @@
 import { EventEmitter, once } from 'node:events';
+import { connect, createServer, Socket, type AddressInfo } from 'node:net';
 // The global ones are wrapped in tests.
 import { setInterval, setTimeout } from 'node:timers';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LossReport, UnfencedWrite } from 'nest-redis-lock/testing';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import type { Lease } from 'nest-redis-lock';
 import { FakeClient, fenceOn, setup, WRITE } from './fake-client.js';
 
@@ -42,18 +43,18 @@ const world = () => {
 type World = ReturnType<typeof world>;
 type Scenario = (world: World) => unknown;
 
-const lose = async (scenario: Scenario): Promise<LossReport> => {
+const lose = async (scenario: Scenario, calls: { readonly charge?: boolean } = {}): Promise<LossReport> => {
   const here = world();
   const { client, second, payments } = here;
   return here.lose(() => scenario(here), {
     databases: [client, second],
-    writes: [[payments, 'charge']],
+    writes: calls.charge ? [[payments, 'charge']] : [],
   });
 };
 
 /** Loses the locks of a scenario everywhere. Returns the reported calls and the reasons. */
-const reported = async (scenario: Scenario): Promise<string[]> => {
-  const { unfenced } = await lose(scenario);
+const reported = async (scenario: Scenario, calls?: Parameters<typeof lose>[1]): Promise<string[]> => {
+  const { unfenced } = await lose(scenario, calls);
   return [...new Set(unfenced.map(({ what, why }) => `${why}: ${what}`))].sort();
 };
 
@@ -307,7 +308,7 @@ describe('a named method that runs without its lock is reported', () => {
       ['opaque', 'rejected'],
     ],
   ])('%s', async (_, prepare, whys) => {
-    const found = await reported(charges(prepare));
+    const found = await reported(charges(prepare), { charge: true });
     expect(found).toEqual(whys.map((why) => `${why}: Object.charge`));
   });
 
@@ -437,6 +438,122 @@ describe('a call of a watched object that cannot be followed is reported', () =>
       }),
     );
     expect(found).toEqual([`rejected: ${two}`]);
+  });
+});
+
+/** A pool with the marks of one of `pg`: it sends statements by its client, and passes results to callbacks. */
+class CallbackPool {
+  readonly totalCount = 1;
+  constructor(private readonly client: FakeClient) {}
+  connect(callback?: (error: null, client: FakeClient) => void): Promise<FakeClient> | undefined {
+    if (!callback) return Promise.resolve(this.client);
+    callback(null, this.client);
+    return undefined;
+  }
+  query(text: string): Promise<unknown> {
+    return new Promise((done) => void this.connect((_, client) => void client.query(text, done)));
+  }
+}
+
+describe('a pool whose clients are passed to callbacks', () => {
+  const lost = async (work: (pool: CallbackPool) => unknown): Promise<string[]> => {
+    const here = world();
+    const client = new FakeClient();
+    const pool = new CallbackPool(client);
+    const { unfenced } = await here.lose(
+      () =>
+        here.withLock(async (lease) => {
+          await here.save(lease);
+          await work(pool);
+        }),
+      { databases: [here.client, pool] },
+    );
+    return [...new Set(unfenced.map(({ what, why }) => `${why}: ${what}`))];
+  };
+
+  it('is one call for a statement of its own', async () => {
+    await expect(lost((pool) => pool.query(OTHER))).resolves.toEqual([`lost: ${OTHER}`]);
+  });
+
+  it('a statement in the callback is reported', async () => {
+    const work = (pool: CallbackPool): void =>
+      void pool.connect((_, client) => void client.query(OTHER, () => undefined));
+    await expect(lost(work)).resolves.toEqual([`unwatched: ${OTHER}`]);
+  });
+});
+
+describe('data that the scenario sends on a socket', () => {
+  const server = createServer((socket) => socket.resume().on('error', () => undefined));
+  const port = async (): Promise<number> => {
+    if (!server.listening) await once(server.listen(0, '127.0.0.1'), 'listening');
+    return (server.address() as AddressInfo).port;
+  };
+  afterAll(() => void server.close());
+
+  it('is reported, also with the end of the connection', async () => {
+    const to = await port();
+    const found = await reported(({ withLock, save }) =>
+      withLock(async (lease) => {
+        await save(lease);
+        const socket = connect(to, '127.0.0.1');
+        await once(socket, 'connect');
+        socket.end('label 7');
+        await once(socket, 'close');
+      }),
+    );
+    expect(found).toEqual([`unwatched: Socket.write to 127.0.0.1:${to}`]);
+  });
+
+  it('is reported on a connection that came in before, and is no reply', async () => {
+    const accepted = once(server, 'connection');
+    const device = connect(await port(), '127.0.0.1');
+    const [valve] = (await accepted) as [Socket];
+    const found = await reported(({ withLock, save }) =>
+      withLock(async (lease) => {
+        await save(lease);
+        valve.write('open');
+      }),
+    );
+    device.destroy();
+    expect(found).toEqual([expect.stringMatching(/^unwatched: Socket.write to 127\.0\.0\.1/)]);
+  });
+
+  it('is not judged before the first lock', async () => {
+    const to = await port();
+    const found = await reported(async ({ withLock, save }) => {
+      const socket = connect(to, '127.0.0.1');
+      await once(socket, 'connect');
+      socket.end('reset');
+      await once(socket, 'close');
+      await withLock(save);
+    });
+    expect(found).toEqual([]);
+  });
+
+  it('leaves the replacement of another package in place', async () => {
+    const own = Object.getOwnPropertyDescriptor(Socket.prototype, 'write');
+    const other = (): boolean => true;
+    await lose(({ withLock, save }) =>
+      withLock((lease) => {
+        Object.defineProperty(Socket.prototype, 'write', {
+          value: other,
+          configurable: true,
+          writable: true,
+        });
+        return save(lease);
+      }),
+    );
+    expect(Reflect.get(Socket.prototype, 'write')).toBe(other);
+    if (own) Object.defineProperty(Socket.prototype, 'write', own);
+    else Reflect.deleteProperty(Socket.prototype, 'write');
+  });
+});
+
+describe('a scenario that does not do what the options say', () => {
+  it('is refused when a method that writes names is never called: the service has another object', async () => {
+    await expect(lose(({ withLock, save }) => withLock(save), { charge: true })).rejects.toThrow(
+      'saw no call of Object.charge',
+    );
   });
 });
 
