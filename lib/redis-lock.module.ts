@@ -21,7 +21,7 @@ import { printsOnly } from './core/printing.js';
 import { invalidOption } from './core/settings/option-checks.js';
 import { LockHealthIndicator } from './lock-health-indicator.js';
 import { LockService } from './lock.service.js';
-import { bindAll } from './locked/lock-binder.js';
+import { bindAll, wrappersOf } from './locked/lock-binder.js';
 import {
   checkAsyncOptions,
   checkGiven,
@@ -211,7 +211,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   }
 
   private bind(): void {
-    const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
+    const wrappers = wrappersOf(this.discovery, this.modules);
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, this.options.context !== undefined);
   }
 

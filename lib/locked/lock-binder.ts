@@ -1,3 +1,4 @@
+import type { DiscoveryService, ModulesContainer } from '@nestjs/core';
 import type { LockLogger } from '../core/lock-events.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
@@ -10,6 +11,13 @@ interface InstanceWrapper {
   readonly instance: unknown;
   readonly isNotMetatype?: boolean;
 }
+
+/** Returns what may have locked methods. Discovery leaves out guards, pipes and interceptors that only a decorator names. */
+export const wrappersOf = (discovery: DiscoveryService, modules: ModulesContainer): InstanceWrapper[] => [
+  ...discovery.getProviders(),
+  ...discovery.getControllers(),
+  ...[...modules.values()].flatMap(({ injectables }) => [...injectables.values()]),
+];
 
 /** Checks what only the module knows: values for `<<$name>>`, and whether its service takes the options. */
 const checkUse = (

@@ -1,4 +1,5 @@
 import { defer, Observable, takeUntil, throwError } from 'rxjs';
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { LockSection } from '../core/lock-manager.js';
 import type { KeyOfCall } from '../core/settings/acquire-options.js';
 import type { LockService } from '../lock.service.js';
@@ -11,6 +12,7 @@ import {
   type CallOptions,
   type LockedMethodSpec,
 } from './locked-method.js';
+import { isObservable, isStream } from './streams.js';
 
 /** Wraps a method that returns an Observable: each subscriber holds the lock until its stream has ended. */
 export const lockedObservable =
@@ -31,15 +33,24 @@ export const lockedObservable =
       const gone = new AbortController();
       const signal = options.signal ? AbortSignal.any([options.signal, gone.signal]) : gone.signal;
       let started = false;
-      const body: LockSection<void> = () =>
-        new Promise<void>((done) => {
-          started = true;
-          const streamEnds = spec.streamBegins();
-          if (streamEnds) subscriber.add(streamEnds);
+      const body: LockSection<void> = () => {
+        started = true;
+        const streamEnds = spec.streamBegins();
+        if (streamEnds) subscriber.add(streamEnds);
+        if (subscriber.closed) return Promise.resolve();
+        const returned: unknown = spec.original.apply(self, args);
+        return isObservable(returned) ? relay(returned) : valueOf(returned);
+      };
+      /** Its work goes on when the subscriber has left, and so does the section. */
+      const valueOf = async (returned: unknown): Promise<void> => {
+        const value = isStream(returned) ? returned : await returned;
+        if (isStream(value)) throw notObservable(spec);
+        subscriber.next(value);
+      };
+      const relay = (source: Observable<unknown>): Promise<void> =>
+        new Promise((done) => {
           // Ends the section when the source completes, fails, or is unsubscribed from.
           subscriber.add(done);
-          if (subscriber.closed) return;
-          const source = spec.original.apply(self, args) as Observable<unknown>;
           // A source that emits all its values inside `subscribe` has to learn at once that its subscriber has left.
           const unsubscribed = new Observable<void>((stop) => subscriber.add(() => stop.next()));
           new Observable((reader) => source.subscribe(reader))
@@ -70,3 +81,9 @@ export const lockedObservable =
       return () => gone.abort();
     });
   };
+
+const notObservable = ({ where }: LockedMethodSpec): LockConfigurationError =>
+  new LockConfigurationError(
+    `${where} returned a stream that is no Observable, and its caller subscribed to it. Read it with for await, or return ` +
+      'an Observable.',
+  );

@@ -113,7 +113,7 @@ const runLocked = async (
     const options = optionsNow(spec, self, inside);
     if (listener.promise) {
       await Promise.resolve();
-      if (listener.promise.isObserved()) return undefined;
+      if (listener.promise.isObserved()) throw observed(spec);
     }
     // A mocked service may return no promise.
     await spec.run(locks, keys, options, body);
@@ -133,6 +133,13 @@ const notRead = ({ where, decorator }: LockedMethodSpec): LockConfigurationError
     `${where}: the compiler did not declare that it returns an Observable, and its caller did not read that at once. Import ` +
       `Observable as a value, not by "import type". With esbuild, tsx or Babel write ` +
       `@Reflect.metadata('design:returntype', Observable) below ${decorator}.`,
+  );
+
+/** Heard only by a caller that awaits it, too. */
+const observed = ({ where }: LockedMethodSpec): LockConfigurationError =>
+  new LockConfigurationError(
+    `${where}: its caller subscribed to this result, or piped it, and each subscription has the values. To await it, ` +
+      'call it again.',
   );
 
 const notIterable = (spec: LockedMethodSpec, value: unknown, wasAwaited: boolean): LockConfigurationError => {

@@ -16,7 +16,7 @@ import {
 import { printsOnly } from '../core/printing.js';
 import { LockHealthIndicator } from '../lock-health-indicator.js';
 import { LockService } from '../lock.service.js';
-import { bindAll } from '../locked/lock-binder.js';
+import { bindAll, wrappersOf } from '../locked/lock-binder.js';
 import { checkAsyncOptions, resolveInterceptor } from '../redis-lock.options.js';
 import { getLockServiceToken } from '../redis-lock.tokens.js';
 import { endWithApp, groupOf } from '../shutdown-hooks.js';
@@ -128,7 +128,7 @@ export class RedisLockTestingModule extends ConfigurableModuleClass implements O
     @Inject(TestingLockService) private readonly locks: TestingLockService,
     @Inject(NAMES) private readonly names: readonly string[],
     @Inject(DiscoveryService) private readonly discovery: DiscoveryService,
-    @Inject(ModulesContainer) modules: ModulesContainer,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(ModuleRef) moduleRef: ModuleRef,
     @Inject(HttpAdapterHost) host: HttpAdapterHost,
   ) {
@@ -138,7 +138,7 @@ export class RedisLockTestingModule extends ConfigurableModuleClass implements O
   }
 
   onModuleInit(): void {
-    const wrappers = [...this.discovery.getProviders(), ...this.discovery.getControllers()];
+    const wrappers = wrappersOf(this.discovery, this.modules);
     for (const name of [undefined, ...this.names])
       bindAll(wrappers, name, this.locks, { warn: () => undefined, log: () => undefined });
   }

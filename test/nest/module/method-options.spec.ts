@@ -1,5 +1,5 @@
 // Options of a method that only its module and its store can judge.
-import { Injectable } from '@nestjs/common';
+import { Controller, Get, Injectable, UseGuards, type CanActivate } from '@nestjs/common';
 import { bindLocks, MemoryStore } from 'nest-redis-lock/testing';
 import { describe, expect, it } from 'vitest';
 import { Limited, LockConfigurationError, Locked, LockService, RedisLockModule } from 'nest-redis-lock';
@@ -62,6 +62,29 @@ describe('an app does not start when a method has', () => {
     const starting = start(options, store?.());
     await expect(starting).rejects.toBeInstanceOf(LockConfigurationError);
     await expect(starting).rejects.toThrow(`Jobs.run: ${message}`);
+  });
+
+  it('a mode that its store lacks, also in a guard that only a controller names', async () => {
+    @Injectable()
+    class Guard implements CanActivate {
+      @Locked('guard', { mode: 'fair' })
+      async canActivate(): Promise<boolean> {
+        return true;
+      }
+    }
+    @Controller()
+    class Orders {
+      @UseGuards(Guard)
+      @Get()
+      list(): string {
+        return 'none';
+      }
+    }
+    const module = { module: class AppModule {}, controllers: [Orders] };
+    const imports = [RedisLockModule.forRoot({ store: withoutFair() })];
+    await expect(apps.context({ ...module, imports })).rejects.toThrow(
+      'Guard.canActivate: Plain cannot keep locks of the kind "fair"',
+    );
   });
 
   it('nothing of that', async () => {

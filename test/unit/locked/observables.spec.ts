@@ -260,11 +260,20 @@ class Undeclared {
     return Promise.resolve(++this.calls);
   }
 
+  readonly jobs: (() => void)[] = [];
+  @Locked('feed')
+  job() {
+    return new Promise<string>((done) => this.jobs.push(() => done('done')));
+  }
+
   @Limited('feed', { permits: 1 })
   limited() {
     return of(1);
   }
 }
+
+/** A result, for a caller that looks at its methods. */
+const asFeed = (result: unknown) => result as Observable<unknown>;
 
 describe('a method that is not declared to return an Observable, and returns one', () => {
   beforeAll(() => {
@@ -337,6 +346,48 @@ describe('a method that is not declared to return an Observable, and returns one
     await until(() => instance.calls === 1);
     await idle(locks);
     await expect(later).resolves.toBe(1);
+  });
+
+  it('holds the lock until its promise has settled, also when its subscriber has left', async () => {
+    const { instance, locks } = lockedInstance(Undeclared, 10_000);
+    const values: unknown[] = [];
+    const reader = (): void => void asFeed(instance.job()).subscribe((value) => values.push(value));
+    for (const _caller of [1, 2, 3]) reader();
+    const left = asFeed(instance.job()).subscribe();
+    await until(() => instance.jobs.length === 1);
+    for (let done = 1; done <= 3; done++) {
+      await until(() => instance.jobs.length === 1);
+      await setImmediate();
+      expect(instance.jobs).toHaveLength(1);
+      instance.jobs.shift()!();
+      await until(() => values.length === done);
+    }
+    await until(() => instance.jobs.length === 1);
+    left.unsubscribe();
+    await setImmediate();
+    expect(isIdle(locks)).toBe(false);
+    instance.jobs.shift()!();
+    await idle(locks);
+    expect(values).toEqual(['done', 'done', 'done']);
+  });
+
+  it('gives no stream of another kind to a subscriber', async () => {
+    const { instance, locks } = lockedInstance(Undeclared);
+    await expect(lastValueFrom(asFeed(instance.generated()).pipe(toArray()))).rejects.toThrow(
+      /Undeclared\.generated returned .*for await/,
+    );
+    await idle(locks);
+  });
+
+  it('has no value for a caller that subscribes and awaits', async () => {
+    const unhandled = collectUnhandledRejections();
+    const { instance, locks } = lockedInstance(Undeclared);
+    const feed = instance.limited();
+    await expect(lastValueFrom(feed)).resolves.toBe(1);
+    await expect(feed as never as Promise<unknown>).rejects.toThrow(/Undeclared\.limited: .*call it again/i);
+    instance.limited().pipe(toArray());
+    await idle(locks);
+    expect(await unhandled.finish()).toEqual([]);
   });
 
   it('delivers a taken lock to its subscriber, and nowhere else', async () => {
