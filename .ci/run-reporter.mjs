@@ -14,7 +14,7 @@ export default class RunReporter {
     console.log(`npm test: ${specifications.length} files of the projects ${parts.join(', ')}`);
     // What a whole run takes on two cores.
     if (files.has('fast') && files.has('installs'))
-      console.log('npm test: about 11 minutes on two cores; `npm run test:fast`: about one');
+      console.log('npm test: about 10 minutes on two cores; `npm run test:fast`: about one');
   }
 
   onTestRunEnd(modules) {

@@ -3,7 +3,7 @@ import { soak } from './soak.js';
 import { verdictOn, type SoakResult } from './verdict.js';
 
 /** A million: npm run test:soak. */
-const CYCLES = 5_000;
+const CYCLES = 3_000;
 const TIMEOUT_MS = 180_000;
 
 describe(`after ${CYCLES} locks of all kinds, with all endings`, () => {

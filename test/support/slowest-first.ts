@@ -6,7 +6,6 @@ const SLOW = [
   'test/contract/on-redis/cluster.spec.ts',
   'test/soak/soak.spec.ts',
   'test/e2e/flash-sale.spec.ts',
-  'test/e2e/flash-sale-stores.spec.ts',
   'test/e2e/flash-sale-serve.spec.ts',
   'test/simulation/simulation.spec.ts',
   'test/simulation/overload/overload.spec.ts',

@@ -61,9 +61,11 @@ describe('in a testing module', () => {
       imports: [RedisLockTestingModule.forRoot({ waitMs: 0 })],
       providers: [OrderService, { provide: Payments, useValue: { charge } }],
     }).compile();
-    await using _other = await impatient.get(LockService).acquire('order:alice');
+    const other = await impatient.get(LockService).acquire('order:alice');
     await expect(impatient.get(OrderService).place('alice')).rejects.toThrow(LockNotAcquiredError);
     expect(charge).not.toHaveBeenCalled();
+    // Closing waits for holds.
+    await other.release();
     await impatient.close();
   });
 

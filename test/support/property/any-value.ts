@@ -125,7 +125,7 @@ const anyValue: fc.Arbitrary<Sample> = fc.oneof(
   { weight: 3, arbitrary: generated },
 );
 
-const RUNS = 150;
+const RUNS = 50;
 
 /** Runs `check` with all hostile values, with those that are given, and with many more of any type. */
 export const forAnyValue = (
