@@ -15,13 +15,14 @@ const FAST = ['*.spec.ts', '**/!(on-redis)/*.spec.ts'].map(
 const LABORATORY = ['test/faults/each-store.spec.ts'];
 const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
 
-/** What `.ci/run` has beside `npm test`: the contract on a cluster, the sample app's stores, whole apps that npm installs, tests of the scripts. */
+/** What `.ci/run` has beside `npm test`: the contract on a cluster, the sample app's stores, whole apps that npm installs, the scripts, overload. */
 const GATE = [
   'test/contract/on-redis/cluster.spec.ts',
   'test/e2e/flash-sale-stores.spec.ts',
   'test/faults/on-{redis,sql}/mistakes.spec.ts',
   'test/package/{migration,nest-11,nest-12}.spec.ts',
   'test/repository/*.spec.ts',
+  'test/simulation/overload/overload.spec.ts',
 ];
 /** A round of the laboratory on each topology of Redis, in `.ci/run`, too. */
 const GATE_LABORATORY = ['test/faults/each-topology.spec.ts'];

@@ -295,6 +295,7 @@ class Contention {
     const isLate = reply.status !== 'not-now' && now >= deadline;
     if (isLate || !(this.isContender || over)) throw this.takenError();
     if (over) throw over;
+    if (reply.status !== 'not-now') queue.checkRoom(wait.key);
     wakeUp.listen(this.claim);
     try {
       let sooner = queue.wakeUps === wakeUpsBefore;

@@ -11,6 +11,7 @@ import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from './wake-up.js';
 import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
 import { LocalWaiters } from './local-waiters.js';
+import { SharedHold } from './shared-hold.js';
 import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
 
@@ -35,8 +36,8 @@ const MAX_CONCURRENT = 64;
  */
 export class LocalQueue implements HoldEndListener {
   private waiters = NOBODY;
-  /** Wait of the contender, once it is blocked. */
-  private waiting: Wait | undefined;
+  /** Wait of the contender, once it is blocked or if it has waited behind another: it is one of `maxWaiters`. */
+  waiting: Wait | undefined;
   private hasContender = false;
   /** The store has refused the contender's last question. */
   private refused = false;
@@ -53,8 +54,7 @@ export class LocalQueue implements HoldEndListener {
   ownEntry: OwnEntry | undefined;
   /** What the last reply said about the blocking hold. */
   blocking: Blocking | undefined;
-  /** Last shared hold, of a kind whose holds are shared. */
-  private shared: Hold | undefined;
+  readonly shared = new SharedHold();
   /** The contender's hold, of a kind with one owner at a time. */
   held: Hold | undefined;
   private ownWakeUp: WakeUp | undefined;
@@ -76,6 +76,8 @@ export class LocalQueue implements HoldEndListener {
   constructor(
     private readonly host: QueueHost<LocalQueue>,
     readonly finalKey: string,
+    /** How many queues of further callers the key had before; see `KindTraits.eachQueued`. */
+    readonly behind = 0,
   ) {
     this.outage = new KeyOutage(host.outages, () => this.wakeContender());
     this.endListener = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
@@ -141,9 +143,14 @@ export class LocalQueue implements HoldEndListener {
    */
   untilContender(wait: Wait, watchdogMs: number | undefined, own?: Concurrent): Promise<Hold | undefined> {
     const { maxWaiters, runtime, shown, slowWaits, singleHolder } = this.host;
-    if (this.length >= maxWaiters) {
-      if (own) this.endConcurrent(own);
-      throw queueFullError(shown(wait.key), maxWaiters);
+    if (this.length + (this.waiting ? 1 : 0) >= maxWaiters) {
+      const full = queueFullError(shown(wait.key), maxWaiters);
+      const last = own && this.waiters.lastWaiting(own);
+      if (last === own) {
+        if (own) this.endConcurrent(own);
+        throw full;
+      }
+      last!.reject(full);
     }
     let waiter: Waiter;
     return waitFor<Hold | undefined>(runtime, {
@@ -302,11 +309,20 @@ export class LocalQueue implements HoldEndListener {
     return true;
   }
 
-  /** The contender has to wait. */
+  /** The contender has to wait. It has come before a caller that is now one too many. */
   blocked(wait: Wait, blocking: Blocking): void {
+    const { maxWaiters, shown, slowWaits } = this.host;
+    if (!this.waiting && this.length >= maxWaiters)
+      this.waiters.lastWaiting()?.reject(queueFullError(shown(wait.key), maxWaiters));
     this.blocking = blocking;
     this.waiting = wait;
-    this.host.slowWaits.begin(wait, this, () => this.ownEntry?.position);
+    slowWaits.begin(wait, this, () => this.ownEntry?.position);
+  }
+
+  /** Throws when as many callers wait as may, and this contender, whom the store has refused, came after them. */
+  checkRoom(key: string): void {
+    const { maxWaiters, shown } = this.host;
+    if (this.behind >= maxWaiters && this.host.isFull(this)) throw queueFullError(shown(key), maxWaiters);
   }
 
   /** The contender waits no more. */
@@ -334,6 +350,7 @@ export class LocalQueue implements HoldEndListener {
     // A concurrent contender is before the others, and becomes the contender if its request is rejected.
     this.hasContender = next?.requesting === false;
     if (this.hasContender) {
+      this.waiting = next!.wait;
       this.outage.contender = next!.number;
       return next!.admit();
     }
@@ -350,13 +367,6 @@ export class LocalQueue implements HoldEndListener {
     this.over(false);
   }
 
-  /** The hold that callers of this process have together, if one more may join it. */
-  join(watchdogMs: number): Hold | undefined {
-    if (this.shared?.addLease(watchdogMs, this.host.runtime.now())) return this.shared;
-    this.shared = undefined;
-    return undefined;
-  }
-
   /**
    * A caller has one of several holds. If it was the contender, the next caller becomes it. `shared`: a hold that waiters
    * join at once, and later callers, too.
@@ -365,19 +375,8 @@ export class LocalQueue implements HoldEndListener {
     if (isContender) this.outage.replied();
     this.blocking = undefined;
     this.holds++;
-    if (shared) this.shareOut(shared);
+    if (shared) this.shared.begin(shared, this.waiters, this.host.runtime.now());
     if (isContender) this.leave();
-  }
-
-  private shareOut(hold: Hold): void {
-    this.shared = hold;
-    const now = this.host.runtime.now();
-    for (const waiter of this.waiters.all) {
-      const { requesting, watchdogMs } = waiter;
-      if (requesting || watchdogMs === undefined || !hold.addLease(watchdogMs, now)) continue;
-      this.waiters.delete(waiter);
-      waiter.admit(hold);
-    }
   }
 
   /** One of several holds has ended. */
@@ -429,7 +428,6 @@ export class LocalQueue implements HoldEndListener {
 
   private idle(): void {
     this.host.runtime.clearTimer(this.idleTimer);
-    const inUse = this.hasContender || this.waiters.size > 0 || this.holds > 0 || this.releases > 0;
-    if (!inUse) this.host.onIdle(this);
+    if (!this.hasContender && this.waiters.size + this.holds + this.releases === 0) this.host.onIdle(this);
   }
 }

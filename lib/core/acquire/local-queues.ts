@@ -16,9 +16,15 @@ export class LocalQueues {
   constructor(
     singleHolder: boolean,
     private readonly eachQueued: boolean,
-    host: Omit<QueueHost<LocalQueue>, 'singleHolder' | 'ofOneCaller' | 'onIdle'>,
+    host: Omit<QueueHost<LocalQueue>, 'singleHolder' | 'ofOneCaller' | 'isFull' | 'onIdle'>,
   ) {
-    this.host = { ...host, singleHolder, ofOneCaller: eachQueued, onIdle: (queue) => this.remove(queue) };
+    this.host = {
+      ...host,
+      singleHolder,
+      ofOneCaller: eachQueued,
+      isFull: ({ finalKey }) => this.isFull(finalKey),
+      onIdle: (queue) => this.remove(queue),
+    };
   }
 
   /** How many keys callers hold or ask for. */
@@ -27,8 +33,8 @@ export class LocalQueues {
   }
 
   /**
-   * The queue of a caller. Throws when it gets one of its own and `maxWaiters` wait already behind the one that has the
-   * key, or comes first.
+   * The queue of a caller. Throws when it gets one of its own and `maxWaiters` wait already, or would wait behind one that
+   * has the key or may get it.
    */
   forCaller(finalKey: string, key: string): LocalQueue {
     if (this.eachQueued) return this.ownQueue(finalKey, key);
@@ -58,10 +64,18 @@ export class LocalQueues {
   private ownQueue(finalKey: string, key: string): LocalQueue {
     const { maxWaiters, shown } = this.host;
     const ofKey = this.ownQueues.get(finalKey) ?? new Set();
-    if (ofKey.size > maxWaiters) throw queueFullError(shown(key), maxWaiters);
-    const queue = new LocalQueue(this.host, finalKey);
+    const [first] = ofKey;
+    if (ofKey.size >= maxWaiters + (first?.waiting ? 0 : 1)) throw queueFullError(shown(key), maxWaiters);
+    const queue = new LocalQueue(this.host, finalKey, ofKey.size);
     this.ownQueues.set(finalKey, ofKey.add(queue));
     return queue;
+  }
+
+  private isFull(finalKey: string): boolean {
+    const ofKey = this.ownQueues.get(finalKey);
+    if (!ofKey) return true;
+    const [first] = ofKey;
+    return ofKey.size - (first?.held ? 1 : 0) > this.host.maxWaiters;
   }
 
   private remove(queue: LocalQueue): void {

@@ -19,6 +19,11 @@ export class LocalWaiters extends ArrivalOrder<Waiter> {
     return this.due?.has(waiter) === true && sendableUntil(waiter.wait, waiter.wait.startedAt) <= now;
   }
 
+  /** The last one that waits; or `own`, a caller with a request of its own, if none that waits came after it. */
+  lastWaiting(own?: Waiter): Waiter | undefined {
+    return this.all.findLast((one) => one === own || !one.requesting);
+  }
+
   /** Waiters whose time is over; with `now`, only those that have no request of their own to come. */
   allDue(now?: number): readonly Waiter[] {
     return this.due ? [...this.due].filter((waiter) => this.isDue(waiter, now)) : [];

@@ -45,7 +45,7 @@ export class OneKey implements HoldTerms {
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
     const shares = mayShare(call);
-    const shared = shares ? queue.join(call.watchdogMs) : undefined;
+    const shared = shares ? queue.shared.join(call.watchdogMs, core.runtime.now()) : undefined;
     if (shared) return Promise.resolve(shared);
     if (queue.enter()) return this.request(contend(core, queue, wait, wanted, this, true), wait);
     if (queue.held && core.outages.storeFails && !storeReplied) {

@@ -11,7 +11,7 @@ import type { SlowWaits } from './slow-waits.js';
 /** What the local queues of one kind need of the service instance. */
 export interface QueueHost<Queue> {
   readonly runtime: Runtime;
-  /** Maximum number of callers behind the contender. */
+  /** Maximum number of callers that wait. */
   readonly maxWaiters: number;
   /** Returns a key as errors show it. */
   readonly shown: ShowKey;
@@ -33,6 +33,8 @@ export interface QueueHost<Queue> {
   readonly slowWaits: SlowWaits;
   /** Removes a queue entry in the store. */
   leaveQueue(entry: OwnEntry): void;
+  /** Whether more callers of the key wait than may. */
+  isFull(queue: Queue): boolean;
   /** Called when no caller of the queue wants the key any more. */
   onIdle(queue: Queue): void;
 }

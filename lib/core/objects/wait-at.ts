@@ -185,7 +185,7 @@ class ObjectWait {
   private waitInQueue(): void {
     const { waiters, maxWaiters, full } = this.what;
     if (this.inQueue) return;
-    const refusal = waiters.waiting > maxWaiters ? full?.() : undefined;
+    const refusal = waiters.waiting >= maxWaiters ? full?.() : undefined;
     if (refusal) throw refusal;
     waiters.beginToWait(this.caller!);
     this.inQueue = true;

@@ -105,7 +105,7 @@ describe.each(PLATFORMS)('lock errors over HTTP on %s', (platform) => {
   });
 
   it('answer 423 when too many callers wait already', async () => {
-    const http = await start(platform, { waitMs: 20_000, maxWaiters: 0 });
+    const http = await start(platform, { waitMs: 20_000, maxWaiters: 1 });
     const free = await world.takeElsewhere('user:1');
     const both = [http.get('/pay?id=1'), http.get('/pay?id=1')];
     const refused = await Promise.race(both);

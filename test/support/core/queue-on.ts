@@ -35,6 +35,7 @@ export const queueOn = (store: ScriptedStore, runtime: Runtime, host: HostOfQueu
       portions: new Portions(runtime),
       slowWaits: new SlowWaits({ runtime, slowWaitMs: Infinity, report: () => undefined }),
       leaveQueue: () => undefined,
+      isFull: () => false,
       onIdle: () => undefined,
       ...host,
     },

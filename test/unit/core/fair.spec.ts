@@ -189,20 +189,10 @@ describe('callers for a fair lock', () => {
     expect([left, store.unanswered]).toEqual([[undefined], []]);
   });
 
-  it('wait behind each other in numbers that maxWaiters bounds', async () => {
-    const { take } = fairLocks({ maxWaiters: 1 });
-    const callers = [take(), take(), take()];
-    await settled();
-    expect(callers.map(({ state }) => state)).toEqual(['pending', 'pending', 'rejected']);
-    expect(callers[2]!.error).toMatchObject({ code: 'LOCK_QUEUE_FULL', key: 'k' });
-  });
-
   it('count no more for maxWaiters from their release on', async () => {
     const { take, store } = fairLocks({ maxWaiters: 0 });
     const first = take();
     await settled();
-    await store.next('acquire').reply(queued(newEntry().entry));
-    await store.watching[0]!.becomeLive();
     await store.next('acquire').reply(granted());
     const releasing = first.value!.release();
     const second = take();

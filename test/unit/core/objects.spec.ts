@@ -222,7 +222,7 @@ describe('waiting for permits of a semaphore', () => {
   });
 
   it('refuses the caller that is one too many, and never one that waits already', async () => {
-    const { store, waits, enqueue } = underTest({ maxWaiters: 1 });
+    const { store, waits, enqueue } = underTest({ maxWaiters: 2 });
     const [first, second] = [await waits(), await enqueue()];
     const third = await enqueue();
     expect(third.error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });

@@ -164,17 +164,6 @@ describe('permits', () => {
     expect([waiting, ...tries].map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected']);
   });
 
-  it('are waited for by no more callers than maxWaiters, once the store has refused one', async () => {
-    const core = coreUnderTest({ maxWaiters: 1 });
-    const call = core.call({ kind: 'permit', permits: 5 });
-    const callers = [1, 2, 3, 4].map(() => watched(core.manager.acquire(['k'], call)));
-    await settled();
-    await core.store.next('acquire').reply(GRANT);
-    for (let i = 0; i < 3; i++) await core.store.next('acquire').reply(taken());
-    expect(callers.map(({ state }) => state)).toEqual(['fulfilled', 'pending', 'pending', 'rejected']);
-    expect(callers[3]!.error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
-  });
-
   describe('where other processes wait, too', () => {
     const TAKEN = { status: 'taken', retryInMs: 60_000 } as const;
 
