@@ -15,7 +15,10 @@ const FAST = ['*.spec.ts', '**/!(on-redis)/*.spec.ts'].map(
 const LABORATORY = ['test/faults/each-store.spec.ts'];
 const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
 
-/** What `.ci/run` has beside `npm test`: the contract on a cluster, the sample app's stores, whole apps that npm installs, the scripts, overload. */
+/**
+ * What `.ci/run` has beside `npm test`: the contract on a cluster, the sample app's stores, whole apps that npm installs,
+ * tests of the scripts, a process that asks for more than its store serves.
+ */
 const GATE = [
   'test/contract/on-redis/cluster.spec.ts',
   'test/e2e/flash-sale-stores.spec.ts',
