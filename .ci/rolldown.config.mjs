@@ -117,6 +117,17 @@ const output = (format, folder, extension) => ({
   dynamicImportInCjs: false,
 });
 
+/** Has acorn loaded at its first use. A bundler sees the `require` of a constant name. */
+const acornAtFirstUse = {
+  name: 'acorn-at-first-use',
+  resolveId: (id, importer) => {
+    if (id !== 'acorn') return null;
+    return importer === '\0acorn' ? { id, external: true } : '\0acorn';
+  },
+  load: (id) =>
+    id === '\0acorn' ? "export const parse = (...args) => require('acorn').parse(...args);" : null,
+};
+
 /** A layer that both builds load: one file. */
 const shared = (layer) => ({
   ...options,
@@ -127,6 +138,7 @@ const shared = (layer) => ({
       resolveId: (id) => (id === layer ? `\0${layer}` : null),
       load: (id) => (id === `\0${layer}` ? entryOf(layer) : null),
     },
+    acornAtFirstUse,
     othersAreExternal(layer, 'cjs'),
     {
       name: 'names-of-layer',

@@ -148,6 +148,22 @@ describe('the tarball', () => {
     }
   });
 
+  it('is imported without acorn, which is loaded with the first name of a parameter', async () => {
+    const script = [
+      "const { Locked } = require('./dist/cjs/index.js');",
+      "const loaded = () => Object.keys(require.cache).filter((file) => file.includes('/acorn/')).length;",
+      'const before = loaded();',
+      'class Shop { sell(item) {} }',
+      "Locked('sku:<<item>>')(Shop.prototype, 'sell', Object.getOwnPropertyDescriptor(Shop.prototype, 'sell'));",
+      'console.log(before, loaded());',
+    ];
+    const { stdout } = await execute(process.execPath, ['-e', script.join('\n')], {
+      cwd: repository,
+      timeoutMs: 60_000,
+    });
+    expect(stdout.trim()).toMatch(/^0 [1-9]/);
+  });
+
   it('imports what its manifest declares, and only that', async () => {
     const { dependencies, peerDependencies } = await readManifest();
     const declared = Object.keys({ ...dependencies, ...peerDependencies });

@@ -18,15 +18,18 @@ export interface ScriptRefusal {
 
 /** A Lua script and the SHA-1 hash under which a server caches it. */
 export class Script {
-  readonly sha: string;
+  private hash: string | undefined;
 
   constructor(
     readonly source: string,
     readonly refusals: readonly ScriptRefusal[] = [],
     /** How soon it is sent when requests wait. */
     readonly urgency: Urgency = 'other',
-  ) {
-    this.sha = createHash('sha1').update(source).digest('hex');
+  ) {}
+
+  /** Made at the first use: an app uses a few of the scripts. */
+  get sha(): string {
+    return (this.hash ??= createHash('sha1').update(this.source).digest('hex'));
   }
 }
 
