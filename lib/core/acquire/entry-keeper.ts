@@ -1,4 +1,5 @@
 import { CompactingMap } from '../compacting.js';
+import { portionsOf } from '../portions.js';
 import type { Runtime } from '../runtime.js';
 import { livingFor, type QueueEntryTerms } from '../seam/claim.js';
 import type { QueueEntryReply } from '../seam/reply.js';
@@ -15,10 +16,16 @@ const LONGEST_PERIOD_MS = 2_000;
 const PERIODS_ALIVE = 3;
 const ANSWER_MS = 2_000;
 /** Maximum number of entries in one turn of the event loop: it takes some ms. */
-const AT_ONCE = 1_000;
+const AT_ONCE = 500;
 
 /** Reply for one queue entry. */
 export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
+
+/** A refresh of one entry. Its reply is undefined if the store's entries need no refresh. */
+interface Refresh {
+  readonly entry: OwnEntry;
+  readonly replied: (reply: QueueEntryReply | undefined, entry: OwnEntry) => void;
+}
 
 /**
  * Refreshes the queue entries of a process, with one timer. Far behind in a queue, and with many entries, it does so
@@ -27,6 +34,8 @@ export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
 export class EntryKeeper {
   /** Entries, with the callback for a failed refresh. */
   private readonly entries = new CompactingMap<OwnEntry, (cause: unknown) => void>();
+  /** Requests of callers that were woken together. */
+  private readonly requested: Refresh[] = [];
   private timer: unknown;
   /** Position of the last of them at the last refresh. Each claim uses it. */
   private farthest = 0;
@@ -62,14 +71,18 @@ export class EntryKeeper {
   }
 
   /** Refreshes one entry, and returns its state. In a store without refreshes the state stays, if the store replies. */
-  async request(entry: OwnEntry): Promise<EntryState> {
-    const sentAt = this.runtime.now();
-    const replies = await this.requests.refreshEntries([livingFor(entry.claim, this.aliveMs)]);
-    const reply = replies?.[0];
-    if (reply?.status === 'failed') throw reply.cause;
-    if (reply) entry.replied(reply, sentAt);
-    else await this.requests.inspect(entry.claim.finalKey);
-    return reply ?? { status: 'queued', position: entry.position, retryInMs: Infinity };
+  request(entry: OwnEntry): Promise<EntryState> {
+    return new Promise((resolve, reject) => {
+      const unchanged: EntryState = { status: 'queued', position: entry.position, retryInMs: Infinity };
+      const replied: Refresh['replied'] = (reply) => {
+        if (reply?.status === 'failed') reject(reply.cause);
+        else if (reply) resolve(reply);
+        else this.requests.inspect(entry.claim.finalKey).then(() => resolve(unchanged), reject);
+      };
+      if (this.requested.push({ entry, replied }) > 1) return;
+      // No turn of the event loop: fake timers of a user's test would have to advance once more.
+      queueMicrotask(() => void this.refreshAll(this.requested.splice(0)));
+    });
   }
 
   private get periodMs(): number {
@@ -82,43 +95,44 @@ export class EntryKeeper {
   }
 
   private arm(): void {
-    this.timer = this.runtime.setTimer(() => void this.keepAll(), this.periodMs);
+    this.timer = this.runtime.setTimer(() => this.keepAll(), this.periodMs);
   }
 
-  private async keepAll(): Promise<void> {
+  private keepAll(): void {
     this.waits();
     const entries = [...this.entries.keys()];
     this.farthest = entries.reduce((farthest, entry) => Math.max(farthest, this.queuedBefore(entry)), 0);
     this.arm();
-    const kinds = new Set(entries.map(({ claim }) => claim.kind));
-    for (const kind of kinds) {
-      const ofKind = entries.filter(({ claim }) => claim.kind === kind);
-      for (let at = 0; at < ofKind.length; at += AT_ONCE) {
-        if (at > 0) await new Promise<void>((resolve) => void this.runtime.soon(resolve));
-        const some = ofKind.slice(at, at + AT_ONCE).filter((entry) => this.entries.has(entry));
-        if (some.length > 0) void this.keepSome(some);
-      }
+    const replied: Refresh['replied'] = (reply, entry) => {
+      // A caller with an entry goes on from here: it looks for itself, or waits for the store.
+      if (reply?.status === 'failed') this.entries.get(entry)?.(reply.cause);
+    };
+    void this.refreshAll(entries.map((entry) => ({ entry, replied })));
+  }
+
+  /** Refreshes entries in portions: the event loop turns between two of them. */
+  private async refreshAll(refreshes: readonly Refresh[]): Promise<void> {
+    for (const [i, some] of portionsOf(refreshes, AT_ONCE, ({ entry }) => entry.claim.kind).entries()) {
+      if (i > 0) await new Promise<void>((resolve) => void this.runtime.soon(resolve));
+      void this.refresh(some);
     }
   }
 
-  /** Refreshes the entries of one kind. */
-  private async keepSome(entries: readonly OwnEntry[]): Promise<void> {
+  /** Refreshes entries of one kind. */
+  private async refresh(refreshes: readonly Refresh[]): Promise<void> {
     const sentAt = this.runtime.now();
     let replies: readonly QueueEntryReply[] | undefined;
     try {
       replies = await this.requests.refreshEntries(
-        entries.map((entry) => livingFor(entry.claim, this.aliveMs)),
+        refreshes.map(({ entry }) => livingFor(entry.claim, this.aliveMs)),
       );
-    } catch (failure) {
-      // A caller with an entry goes on from here: it looks for itself, or waits for the store.
-      replies = entries.map(() => ({ status: 'failed', cause: failure }));
+    } catch (cause) {
+      replies = refreshes.map(() => ({ status: 'failed', cause }));
     }
-    for (const [i, entry] of entries.entries()) {
+    for (const [i, { entry, replied }] of refreshes.entries()) {
       const reply = replies?.[i];
-      const onFailure = this.entries.get(entry);
-      if (!reply || !onFailure) continue;
-      if (reply.status === 'failed') onFailure(reply.cause);
-      else entry.replied(reply, sentAt);
+      if (reply && reply.status !== 'failed' && this.entries.has(entry)) entry.replied(reply, sentAt);
+      replied(reply, entry);
     }
   }
 

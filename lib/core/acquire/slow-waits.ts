@@ -1,4 +1,5 @@
 import { CompactingMap } from '../compacting.js';
+import { AT_ONCE } from '../portions.js';
 import type { Runtime } from '../runtime.js';
 import type { Blocking, HeldAs } from '../seam/reply.js';
 import type { Wait } from './wait.js';
@@ -73,7 +74,8 @@ export class SlowWaits {
     for (const wait of [...this.waits.keys()]) {
       const { key, kind, label, startedAt } = wait;
       const slowAt = startedAt + slowWaitMs;
-      if (slowAt > now) nextAt = Math.min(nextAt, slowAt);
+      // The rest of a crowd follows when the event loop has turned.
+      if (slowAt > now || slow.length === AT_ONCE) nextAt = Math.min(nextAt, slowAt);
       else {
         const waitedMs = Math.round(now - startedAt);
         const { queue, ahead } = this.waits.get(wait)!;
@@ -84,8 +86,9 @@ export class SlowWaits {
       }
     }
     // A timer may fire a moment early: then nothing was reported, and there is no pause.
-    const pauseMs = slow.length > 0 ? PAUSE_MS : 0;
-    if (nextAt < Infinity) this.arm(Math.max(nextAt, now + pauseMs));
+    const pauseMs = slow.length > 0 && nextAt > now ? PAUSE_MS : 0;
     if (slow.length > 0) this.host.report(slow);
+    // Behind the report: a timer that is due by then would fire before the event loop turns.
+    if (nextAt < Infinity) this.arm(Math.max(nextAt, now + pauseMs));
   }
 }

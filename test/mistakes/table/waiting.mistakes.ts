@@ -75,9 +75,9 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'RedisSubscriber.resubscribe',
-        find: 'this.subscribe(names.slice(i, i + batch));',
+        find: 'this.subscribe(names);',
         replace:
-          'void this.#client.subscribe(...names.slice(i, i + BATCH)).then(() => this.channels.forEach((one) => (one.live = true)));',
+          'void this.#client.subscribe(...names).then(() => this.channels.forEach((one) => (one.live = true)));',
       },
       {
         in: 'RedisSubscriber.disconnected',

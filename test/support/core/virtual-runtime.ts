@@ -5,8 +5,13 @@ interface Timer {
   readonly action: () => void;
 }
 
-/** Lets everything that needs no more time, and no store, go as far as it can. */
-export const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** Lets everything that needs no more time, and no store, go as far as it can. It may leave work to the next turn. */
+export const settled = async (): Promise<void> => {
+  await turn();
+  await turn();
+};
 
 /** Clock, timers and ids in the hands of the test. Nothing happens until time is made to pass. */
 export class VirtualRuntime implements Runtime {

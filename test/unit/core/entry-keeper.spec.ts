@@ -88,7 +88,7 @@ describe('the keeper of places', () => {
     await runtime.pass(1_001);
     const sizes: number[] = [];
     for (; store.unanswered.length > 0; await next().reply([])) sizes.push(next().claims.length);
-    expect(sizes).toEqual([1_000, 1_000, 500]);
+    expect(sizes).toEqual([500, 500, 500, 500, 500]);
   });
 
   it('goes on while an answer is late', async () => {
@@ -203,6 +203,23 @@ describe('the keeper of places', () => {
     await settled();
     await next().reply([{ status: 'failed', cause }]);
     expect(failing.error).toBe(cause);
+  });
+
+  it('requests the states of entries whose callers are woken together with one request for each kind', async () => {
+    const entries = [kept('a', 3), kept('b', 1, 'fair'), kept('c')];
+    const requesting = entries.map((entry) => watched(keeper.request(entry)));
+    await settled();
+    const sizes = store.unanswered.map(({ claims }) => claims.map(({ finalKey }) => finalKey));
+    expect(sizes).toEqual([['a', 'c'], ['b']]);
+    const cause = notExecuted();
+    await next().reply([stillQueued(2), { status: 'failed', cause }]);
+    await next().reply([{ status: 'held' }]);
+    expect(requesting.map(({ value, error }) => value ?? error)).toEqual([
+      stillQueued(2),
+      { status: 'held' },
+      cause,
+    ]);
+    expect([entries[0]!.position, entries[1]!.outcome?.status, woken]).toEqual([2, 'granted', []]);
   });
 
   it('reports an unchanged queue entry if the store needs no refresh, and replies', async () => {

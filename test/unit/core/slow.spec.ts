@@ -65,6 +65,30 @@ describe('a caller that waits for long', () => {
     await manager.release(await waiting);
   });
 
+  it('is reported in portions where many keys are waited for, one in each turn of the event loop', async () => {
+    const [holder, waiter] = [processWith(), processWith()];
+    const keys = Array.from({ length: 600 }, (_, i) => `k${i}`);
+    const leases = await Promise.all(keys.map((key) => holder.manager.acquire([key], holder.call)));
+    const waits = keys.map((key) => waiter.manager.acquire([key], waiter.call));
+    const portions: number[] = [];
+    let reported = 0;
+    waiter.manager.on('waiting', () => void (reported += 1));
+    const { setTimer } = runtime;
+    runtime.setTimer = (action, ms) =>
+      setTimer.call(
+        runtime,
+        () => {
+          action();
+          void settled().then(() => portions.push(reported - portions.reduce((sum, one) => sum + one, 0)));
+        },
+        ms,
+      );
+    await runtime.pass(1_000);
+    expect(portions.filter((count) => count > 0)).toEqual([250, 250, 100]);
+    for (const lease of leases) await holder.manager.release(lease);
+    for (const wait of waits) await waiter.manager.release(await wait);
+  });
+
   it('counts from the beginning of its call, also where another caller had the key in between', async () => {
     const { manager, call } = processWith();
     const events = eventsOf(manager, 'waiting');

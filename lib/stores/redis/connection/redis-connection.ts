@@ -1,3 +1,4 @@
+import { Portions } from '../../../core/portions.js';
 import { unbound, type Runtime } from '../../../core/runtime.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { AwaitedSession } from './awaited-session.js';
@@ -16,6 +17,7 @@ import {
   notReady,
   stillLoading,
   timedOut,
+  unreadable,
 } from './redis-failure.js';
 import { MasterSearch } from './master-search.js';
 import { nameSession, type RedisSession } from './redis-session.js';
@@ -71,6 +73,8 @@ export class RedisConnection implements Commands {
   private readonly sharedRuns: SharedRuns;
   private readonly errors: ClientErrors;
   private readonly window: SendWindow;
+  /** Many replies may come at the same time. */
+  private readonly portions: Portions;
   private endPings: (() => void) | undefined;
   private closed = false;
   private closedBecause: string | undefined;
@@ -97,6 +101,7 @@ export class RedisConnection implements Commands {
     this.scripts = this.batchScript ? [...scripts, this.batchScript] : scripts;
     this.deadlines = new CommandDeadlines(timeoutMs, runtime);
     this.masterSearch = new MasterSearch(runtime);
+    this.portions = new Portions(runtime);
     this.awaited = new AwaitedSession(this.deadlines);
     this.errors = new ClientErrors(client);
     this.silentSentinels = new SilentSentinels(client, this.errors.clean);
@@ -242,24 +247,20 @@ export class RedisConnection implements Commands {
     // Outside the caller's context: its traces show no keys, and a batch belongs to several callers.
     unbound(() => this.#client.call(request.command, ...request.args)).then(
       (reply) => {
-        this.replied(session, runs, inFlight.sentAt);
-        if (inFlight.done) return;
+        const isLate = inFlight.done;
         inFlight.done = true;
-        if (this.masterSearch.isDueTo(reply)) this.drop(session);
-        let result: T;
-        try {
-          result = request.read(reply);
-        } catch (cause) {
-          return reject(
-            new RedisFailure(
-              'the answer is none that Redis gives; look at what is in its place, or in between',
-              'unknown',
-              { cause },
-              session,
-            ),
-          );
-        }
-        resolve(result);
+        this.portions.add(() => {
+          this.replied(session, runs, inFlight.sentAt);
+          if (isLate) return;
+          if (this.masterSearch.isDueTo(reply)) this.drop(session);
+          let result: T;
+          try {
+            result = request.read(reply);
+          } catch (cause) {
+            return reject(unreadable(cause, session));
+          }
+          resolve(result);
+        }, runs);
       },
       (error: unknown) => {
         this.replied(session, runs, inFlight.sentAt);
@@ -274,7 +275,8 @@ export class RedisConnection implements Commands {
         if (request.inFull && isNoScript(error)) {
           const inFull = request.inFull();
           (isOnlyHere ? this.sendOnlyOn(session, inFull) : this.send(inFull)).then(resolve, reject);
-        } else reject(failureOf(error, session, this.errors.explained, request));
+        } else
+          this.portions.add(() => reject(failureOf(error, session, this.errors.explained, request)), runs);
       },
     );
   }

@@ -85,6 +85,15 @@ export const stillLoading = (): RedisFailure =>
     { transient: true },
   );
 
+/** Failure of a request whose reply no script can have given. */
+export const unreadable = (cause: unknown, session: RedisSession): RedisFailure =>
+  new RedisFailure(
+    'the answer is none that Redis gives; look at what is in its place, or in between',
+    'unknown',
+    { cause },
+    session,
+  );
+
 /** Returns the failure of a command that was sent and has no reply within the time-out. */
 export const timedOut = (timeoutMs: number, cause: Error | undefined, session: RedisSession): RedisFailure =>
   new RedisFailure(

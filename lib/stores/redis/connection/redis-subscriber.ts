@@ -1,4 +1,5 @@
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
+import { Portions, portionsOf } from '../../../core/portions.js';
 import { unbound, type Runtime } from '../../../core/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from '../../load/command-deadlines.js';
@@ -28,7 +29,7 @@ const PING_MS = 1_000;
  * connection may notice later than this one. A command sent in between would have an unknown outcome.
  */
 const NOT_SUBSCRIBED_MS = 100;
-/** Maximum number of channels in one SUBSCRIBE after a reconnect. */
+/** Maximum number of channels in one SUBSCRIBE or UNSUBSCRIBE. */
 const BATCH = 500;
 
 export interface SubscriberOptions {
@@ -57,6 +58,13 @@ export class RedisSubscriber {
   /** ECMAScript-private: the client knows the password. */
   readonly #client: RedisLike;
   private readonly channels = new Map<string, Channel>();
+  /** Channels to subscribe to, and to leave, at the end of this tick: its changes share a command. */
+  private readonly joining = new Set<string>();
+  private readonly leaving = new Set<string>();
+  /** Number of listeners that are not permanent. */
+  private waiters = 0;
+  /** Many waiters may be woken at the same time. */
+  private readonly portions: Portions;
   private readonly deadlines: CommandDeadlines;
   private endPings: (() => void) | undefined;
   /** Whether a message has come since the last check. */
@@ -69,6 +77,7 @@ export class RedisSubscriber {
     this.isSharded = isSharded;
     this.#client = client;
     this.deadlines = new CommandDeadlines(timeoutMs, runtime);
+    this.portions = new Portions(runtime);
     // The next command of the other connection reports what is wrong; this one only goes on trying.
     client.on('error', (error) => {
       if (isSharded && isUnrequested(error)) moved();
@@ -112,10 +121,13 @@ export class RedisSubscriber {
     const existing = this.channels.get(name);
     const channel = existing ?? { listeners: new Set(), live: false };
     channel.listeners.add(listener);
-    if (!listener.permanent) this.endPings ??= every(this.deadlines.runtime, PING_MS, () => this.ping());
+    if (!listener.permanent) {
+      this.waiters++;
+      this.endPings ??= every(this.deadlines.runtime, PING_MS, () => this.ping());
+    }
     if (!existing) {
       this.channels.set(name, channel);
-      this.subscribe([name]);
+      this.change(this.joining, name);
     } else if (channel.live) {
       // The channel was live before this listener: wake it, because it may have missed a message.
       queueMicrotask(() => channel.listeners.has(listener) && listener.notified());
@@ -131,17 +143,37 @@ export class RedisSubscriber {
   close(): void {
     this.closed = true;
     for (const channel of this.channels.values()) channel.listeners.clear();
-    this.channels.clear();
+    for (const names of [this.channels, this.joining, this.leaving]) names.clear();
     this.stopPinging();
     this.#client.disconnect();
   }
 
   private leave(name: string, channel: Channel, listener: MessageListener): void {
     if (!channel.listeners.delete(listener)) return;
-    if (channel.listeners.size > 0 || this.channels.get(name) !== channel) return this.pingIfWaitedFor();
+    if (!listener.permanent && --this.waiters === 0) this.stopPinging();
+    if (channel.listeners.size > 0 || this.channels.get(name) !== channel) return;
     this.channels.delete(name);
-    this.pingIfWaitedFor();
-    if (this.#client.status === 'ready') void this.request(this.endSubscription(name)).catch(() => undefined);
+    if (!this.joining.delete(name)) this.change(this.leaving, name);
+  }
+
+  private change(names: Set<string>, name: string): void {
+    if (this.joining.size + this.leaving.size === 0) process.nextTick(() => this.sendChanges());
+    names.add(name);
+  }
+
+  private sendChanges(): void {
+    const [left, joined] = [this.batchesOf(this.leaving), this.batchesOf(this.joining)];
+    this.leaving.clear();
+    this.joining.clear();
+    if (this.#client.status !== 'ready') return;
+    // A channel that was left and is watched again is in both.
+    for (const names of left) void this.request(this.endSubscription(names)).catch(() => undefined);
+    for (const names of joined) this.subscribe(names);
+  }
+
+  /** Each SSUBSCRIBE names one channel, because all channels of one request must be in one slot. */
+  private batchesOf(names: Iterable<string>): readonly string[][] {
+    return portionsOf(names, this.isSharded ? 1 : BATCH);
   }
 
   private subscribe(names: readonly string[]): void {
@@ -184,9 +216,11 @@ export class RedisSubscriber {
     return unbound(() => (this.isSharded ? client.call('ssubscribe', ...names) : client.subscribe(...names)));
   }
 
-  private endSubscription(name: string): Promise<unknown> {
+  private endSubscription(names: readonly string[]): Promise<unknown> {
     const client = this.#client;
-    return unbound(() => (this.isSharded ? client.call('sunsubscribe', name) : client.unsubscribe(name)));
+    return unbound(() =>
+      this.isSharded ? client.call('sunsubscribe', ...names) : client.unsubscribe(...names),
+    );
   }
 
   private reject(channel: Channel | undefined, error: Error): void {
@@ -198,10 +232,8 @@ export class RedisSubscriber {
 
   private resubscribe(): void {
     if (this.closed) return this.#client.disconnect();
-    const names = [...this.channels.keys()];
-    // Each SSUBSCRIBE names one channel, because all channels of one request must be in one slot.
-    const batch = this.isSharded ? 1 : BATCH;
-    for (let i = 0; i < names.length; i += batch) this.subscribe(names.slice(i, i + batch));
+    this.joining.clear();
+    for (const names of this.batchesOf(this.channels.keys())) this.subscribe(names);
   }
 
   /** Marks all channels as not subscribed. If that lasts, waiters ask the store: Redis may be gone for good. */
@@ -218,12 +250,17 @@ export class RedisSubscriber {
   /** Notifies the listeners. Without a text it is a wake-up: messages may have been lost. */
   private wakeUp(channel: Channel | undefined, text?: string): void {
     if (!channel) return;
-    for (const listener of [...channel.listeners]) {
-      // A listener that is woken may close another one.
-      if (!channel.listeners.has(listener)) continue;
-      if (text !== undefined && listener.message) listener.message(text);
-      else listener.notified();
-    }
+    const wake = (): void => {
+      for (const listener of [...channel.listeners]) {
+        // A listener that is woken may close another one.
+        if (!channel.listeners.has(listener)) continue;
+        if (text !== undefined && listener.message) listener.message(text);
+        else listener.notified();
+      }
+    };
+    // A permanent listener hears of a new subscription before it hears anything else.
+    if (text !== undefined || isWaitedFor(channel)) this.portions.add(wake);
+    else wake();
   }
 
   private ping(): void {
@@ -231,11 +268,6 @@ export class RedisSubscriber {
     this.received = false;
     if (received) return;
     if (this.#client.status === 'ready') void this.request(this.#client.call('ping')).catch(() => undefined);
-  }
-
-  private pingIfWaitedFor(): void {
-    for (const channel of this.channels.values()) if (isWaitedFor(channel)) return;
-    this.stopPinging();
   }
 
   private stopPinging(): void {

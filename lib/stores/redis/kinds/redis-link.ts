@@ -1,3 +1,4 @@
+import { portionsOf } from '../../../core/portions.js';
 import type { Runtime } from '../../../core/runtime.js';
 import type { Claim } from '../../../core/seam/claim.js';
 import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
@@ -66,7 +67,8 @@ export class RedisLink {
     claims: readonly C[],
     request: (batch: readonly C[]) => Promise<readonly R[]>,
   ): Promise<readonly (R | Failed)[]> {
-    const batches = this.batchesOf(claims);
+    const groupOf = (i: number): number => this.topology.groupOf(this.keys.name(claims[i]!.finalKey));
+    const batches = portionsOf(claims.keys(), BATCH, groupOf);
     const outcomes = await Promise.allSettled(batches.map((batch) => request(batch.map((i) => claims[i]!))));
     const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
     if (failures.length > 0 && failures.length === outcomes.length) throw failures[0]!.reason as Error;
@@ -80,22 +82,6 @@ export class RedisLink {
       }
     }
     return replies;
-  }
-
-  /** Returns the batches, as indexes of claims. */
-  private batchesOf(claims: readonly Pick<Claim, 'finalKey'>[]): readonly (readonly number[])[] {
-    const batches: number[][] = [];
-    const open = new Map<number, number[]>();
-    for (const [i, { finalKey }] of claims.entries()) {
-      const group = this.topology.groupOf(this.keys.name(finalKey));
-      let batch = open.get(group);
-      if (!batch || batch.length === BATCH) {
-        open.set(group, (batch = []));
-        batches.push(batch);
-      }
-      batch.push(i);
-    }
-    return batches;
   }
 
   /** See `KindStore.unsent`. */
