@@ -16,8 +16,8 @@ const LABORATORY = ['test/faults/each-store.spec.ts'];
 const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts'];
 
 /**
- * What `.ci/run` has beside `npm test`: the contract on a cluster, the sample app's stores, whole apps that npm installs,
- * tests of the scripts, a process that asks for more than its store serves.
+ * What `.ci/run` has beside `npm test`: the contract on a cluster, the sample app's stores, whole apps that npm installs.
+ * Tests of the scripts, and a process that asks for more than its store serves, are there, too.
  */
 const GATE = [
   'test/contract/on-redis/cluster.spec.ts',
