@@ -7,6 +7,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LockNotAcquiredError, LockService, Locked, currentLease } from 'nest-redis-lock';
 import { deferred } from '../support/async.js';
 
+/** Before it is faked. */
+const turn = setImmediate;
+
 @Injectable()
 class Payments {
   async charge(_user: string): Promise<string> {
@@ -110,6 +113,21 @@ describe('with fake timers', () => {
     await lease.release();
     await vi.advanceTimersByTimeAsync(30_000);
     expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it('hundreds of waits are over when the clock says so, also where microtasks and turns are faked', async () => {
+    vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'queueMicrotask', 'performance'],
+    });
+    const locks = createTestingLocks('memory', { holderInfo: false, maxWaitMs: Infinity, waitMs: 1_000 });
+    const outside = await locks.testing.hold('seat:0');
+    const refused = Promise.allSettled(Array.from({ length: 600 }, () => locks.acquire('seat:0')));
+    // The first of them has asked the store.
+    await new Promise((done) => turn(done));
+    vi.advanceTimersByTime(1_000);
+    const reasons = (await refused).map((one) => one.status === 'rejected' && (one.reason as Error).message);
+    expect(reasons.filter((text) => /still taken after 1000 ms/.test(String(text)))).toHaveLength(600);
+    await outside.release();
   });
 
   it('a watchdog keeps a lock for hours, and a fixed lease ends', async () => {

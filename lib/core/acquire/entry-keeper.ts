@@ -1,4 +1,5 @@
 import { CompactingMap } from '../compacting.js';
+import { later } from '../later.js';
 import { portionsOf } from '../portions.js';
 import type { Runtime } from '../runtime.js';
 import { livingFor, type QueueEntryTerms } from '../seam/claim.js';
@@ -81,7 +82,7 @@ export class EntryKeeper {
       };
       if (this.requested.push({ entry, replied }) > 1) return;
       // No turn of the event loop: fake timers of a user's test would have to advance once more.
-      queueMicrotask(() => void this.refreshAll(this.requested.splice(0)));
+      later(() => void this.refreshAll(this.requested.splice(0)));
     });
   }
 

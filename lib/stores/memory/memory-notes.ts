@@ -1,5 +1,5 @@
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
-import { later } from './later.js';
+import { later } from '../../core/later.js';
 
 interface Note {
   readonly text: string;

@@ -11,7 +11,7 @@ import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkObject, reading, invalidOption } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
-import { later } from './later.js';
+import { later } from '../../core/later.js';
 import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
 import { CLOCKS, MemorySpace, type MemorySpaceOptions } from './memory-space.js';

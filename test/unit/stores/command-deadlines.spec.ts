@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime, type Runtime } from '../../../lib/core/runtime.js';
 import { CommandDeadlines } from '../../../lib/stores/load/command-deadlines.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';
@@ -13,12 +13,15 @@ const block = (ms: number): void => void Atomics.wait(new Int32Array(new SharedA
 /** Replies that are there already come first; with the timers of these tests, an immediate takes this long. */
 const IMMEDIATE_MS = 1;
 
+/** Its turns are those of the fake timers, too, so that a test can look before one and after it. */
+const steppedRuntime = (): Runtime => ({ ...systemRuntime(), soon: (action) => void setImmediate(action) });
+
 describe('a command', () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
   it('that is not answered is overdue after its time, not before, and once', () => {
-    const deadlines = new CommandDeadlines(60, systemRuntime());
+    const deadlines = new CommandDeadlines(60, steppedRuntime());
     const overdue: string[] = [];
     deadlines.add(() => overdue.push('the silent one'));
     vi.advanceTimersByTime(60);
@@ -31,7 +34,7 @@ describe('a command', () => {
   });
 
   it('each has its own time, also when it was sent while others were under way', () => {
-    const deadlines = new CommandDeadlines(50, systemRuntime());
+    const deadlines = new CommandDeadlines(50, steppedRuntime());
     const times: number[] = [];
     for (let i = 0; i < 5; i += 1) {
       const sentAt = performance.now();
@@ -43,7 +46,7 @@ describe('a command', () => {
   });
 
   it('that was answered is not overdue, whatever became of the others', () => {
-    const deadlines = new CommandDeadlines(40, systemRuntime());
+    const deadlines = new CommandDeadlines(40, steppedRuntime());
     const overdue: number[] = [];
     const commands = Array.from({ length: 1_000 }, (_, i) => deadlines.add(() => overdue.push(i)));
     commands.forEach((command, i) => (command.done = i % 2 === 0));
@@ -53,7 +56,7 @@ describe('a command', () => {
   });
 
   it('that ends another one when it is overdue has ended it for good', () => {
-    const deadlines = new CommandDeadlines(30, systemRuntime());
+    const deadlines = new CommandDeadlines(30, steppedRuntime());
     const overdue: string[] = [];
     deadlines.add(() => {
       overdue.push('first');
@@ -88,7 +91,7 @@ describe('a blocked event loop', () => {
 
   it('makes no command overdue whose answer is there when the loop goes on', async () => {
     const server = await echo();
-    const deadlines = new CommandDeadlines(100, systemRuntime());
+    const deadlines = new CommandDeadlines(100, steppedRuntime());
     let overdue = false;
     const command = deadlines.add(() => (overdue = true));
     const replied = server.send().then(() => (command.done = true));
@@ -105,7 +108,7 @@ describe('a blocked event loop', () => {
 
   it('makes none overdue that could only be sent when the loop went on', async () => {
     const server = await echo();
-    const deadlines = new CommandDeadlines(100, systemRuntime());
+    const deadlines = new CommandDeadlines(100, steppedRuntime());
     let overdue = false;
     let replied = false;
     const command = deadlines.add(() => (overdue = true));
@@ -124,7 +127,7 @@ describe('a blocked event loop', () => {
 
   it('spares each command by itself: one after the other, in a loop that is blocked again and again', async () => {
     const server = await echo();
-    const deadlines = new CommandDeadlines(100, systemRuntime());
+    const deadlines = new CommandDeadlines(100, steppedRuntime());
     let overdue = 0;
     for (let i = 0; i < 3; i += 1) {
       const command = deadlines.add(() => (overdue += 1));
@@ -144,7 +147,7 @@ describe('a blocked event loop', () => {
   });
 
   it('does not postpone without end a command that is really unanswered', async () => {
-    const deadlines = new CommandDeadlines(100, systemRuntime());
+    const deadlines = new CommandDeadlines(100, steppedRuntime());
     let overdue = false;
     deadlines.add(() => (overdue = true));
     const sentAt = performance.now();

@@ -137,6 +137,21 @@ describe('a channel', () => {
     stage.subscriber.close();
   });
 
+  it('that is left and watched again as the connection comes back is subscribed to once', async () => {
+    const stage = new Stage();
+    const first = stage.watch('c');
+    await stage.wokenByTurn();
+    first.close();
+    stage.watch('c');
+    stage.client.emit('ready');
+    await stage.wokenByTurn();
+    expect(stage.client.sent).toEqual([
+      ['subscribe', 'c'],
+      ['subscribe', 'c'],
+    ]);
+    stage.subscriber.close();
+  });
+
   it('that is watched and left in one tick costs no command', async () => {
     const stage = new Stage();
     stage.watch('c').close();

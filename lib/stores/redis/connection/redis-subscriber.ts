@@ -232,7 +232,8 @@ export class RedisSubscriber {
 
   private resubscribe(): void {
     if (this.closed) return this.#client.disconnect();
-    this.joining.clear();
+    // Of the connection before, whose end left all channels.
+    for (const names of [this.joining, this.leaving]) names.clear();
     for (const names of this.batchesOf(this.channels.keys())) this.subscribe(names);
   }
 
