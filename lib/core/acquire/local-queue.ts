@@ -309,20 +309,21 @@ export class LocalQueue implements HoldEndListener {
     return true;
   }
 
-  /** The contender has to wait. It has come before a caller that is now one too many. */
+  /** The contender has to wait. */
   blocked(wait: Wait, blocking: Blocking): void {
-    const { maxWaiters, shown, slowWaits } = this.host;
-    if (!this.waiting && this.length >= maxWaiters)
-      this.waiters.lastWaiting()?.reject(queueFullError(shown(wait.key), maxWaiters));
     this.blocking = blocking;
     this.waiting = wait;
-    slowWaits.begin(wait, this, () => this.ownEntry?.position);
+    this.host.slowWaits.begin(wait, this, () => this.ownEntry?.position);
   }
 
-  /** Throws when as many callers wait as may, and this contender, whom the store has refused, came after them. */
+  /** The contender goes on waiting. If one caller more waits than may, the one that came last is refused: by an error, or here. */
   checkRoom(key: string): void {
     const { maxWaiters, shown } = this.host;
-    if (this.behind >= maxWaiters && this.host.isFull(this)) throw queueFullError(shown(key), maxWaiters);
+    const isLast = this.behind >= maxWaiters && this.host.isFull(this);
+    if (!isLast && this.length < maxWaiters) return;
+    const full = queueFullError(shown(key), maxWaiters);
+    if (isLast) throw full;
+    this.waiters.lastWaiting()?.reject(full);
   }
 
   /** The contender waits no more. */

@@ -16,7 +16,8 @@ const KINDS: readonly (readonly [string, Partial<LockCall>])[] = [
 describe.each(KINDS)('maxWaiters, %s', (kind, options) => {
   const under = (maxWaiters: number) => {
     const core = coreUnderTest({ maxWaiters }, kind === 'fair' ? new QueueStore() : new ScriptedStore());
-    const take = () => watched(core.manager.acquire(['k'], core.call(options)));
+    const take = (terms: Partial<LockCall> = {}) =>
+      watched(core.manager.acquire(['k'], core.call({ ...options, ...terms })));
     const refuse = async (): Promise<void> => {
       const reply = kind === 'fair' ? queued(newEntry().entry) : taken();
       while (core.store.unanswered.some(({ name }) => name === 'acquire'))
@@ -38,6 +39,21 @@ describe.each(KINDS)('maxWaiters, %s', (kind, options) => {
       { code: 'LOCK_QUEUE_FULL' },
       { code: 'LOCK_QUEUE_FULL' },
     ]);
+  });
+
+  it.each([
+    ['whose wait is aborted', { waitMs: 20_000 }],
+    ['that only tries', { waitMs: 0 }],
+  ])('is not used up by a caller %s while it asks', async (_, terms) => {
+    const { take, refuse } = under(1);
+    const abort = new AbortController();
+    take({ ...terms, signal: abort.signal });
+    await settled();
+    const waiting = take();
+    abort.abort();
+    await settled();
+    await refuse();
+    expect(waiting.state).toBe('pending');
   });
 
   it('0 lets a caller ask, and wait for no hold of another process', async () => {
