@@ -21,7 +21,6 @@ const CHECK = { name: 'check', script: 'check', args: ['--'], read: counts };
 const STEPS = {
   run: [
     CHECK,
-    { name: 'fast tests', script: 'test:fast', args: vitest(), read: readTestReport, withoutServers: true },
     { name: 'tests', script: 'test', args: vitest(), read: readTestReport },
     { name: 'gate', script: 'test:gate', args: vitest(), read: readTestReport },
     { name: 'models', script: 'test:model', args: ['--', '--short'], read: counts },
@@ -33,6 +32,8 @@ const STEPS = {
   nightly: [
     // First: no other step finds more, and no other needs a quiet machine more.
     { name: 'laboratory', script: 'test:faults', args: ['--', '--minutes=18'] },
+    // `npm test` has these tests, too; here they have no servers.
+    { name: 'fast tests', script: 'test:fast', args: vitest(), read: readTestReport, withoutServers: true },
     { name: 'matrix', script: 'test:matrix', args: ['--', '--minutes=40'], strict: true, read: counts },
     { name: 'interop', script: 'test:interop', args: ['--'], read: counts },
     { name: 'mistakes', script: 'test:mistakes', args: vitest(), read: readTestReport },

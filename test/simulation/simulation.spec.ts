@@ -17,7 +17,7 @@ import { farmSeeds, type Harvest } from './seeds/seed-farm.js';
 import { reportOn } from './shrink/report.js';
 
 /** `SIMULATION_SEEDS=30000 npx vitest run test/simulation` runs more of them, from `SIMULATION_FROM` on. */
-const SEEDS = Number(process.env['SIMULATION_SEEDS'] ?? 600);
+const SEEDS = Number(process.env['SIMULATION_SEEDS'] ?? 300);
 /** `SIMULATION_STEPS=all` plays each fault at each step; otherwise one fault is played at every fifth. */
 const EACH_FAULT = process.env['SIMULATION_STEPS'] === 'all';
 const FROM = Number(process.env['SIMULATION_FROM'] ?? 1);
