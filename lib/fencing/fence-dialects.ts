@@ -9,6 +9,8 @@ export interface DialectSql {
    */
   readonly refuses: boolean;
   readonly migration: (table: string) => string;
+  /** Lets several apps run a migration at once, where they would disturb each other. */
+  readonly alone?: (migration: string) => string;
   /** Raises the fences of some rows. Parameters: name and token of each row. */
   readonly upsert: (table: string, rows: number) => string;
   /** Reads name and fence of some rows. Parameters: their names. */
@@ -28,11 +30,20 @@ const quoted = (table: string, quote: string): string =>
 const list = (rows: number, text: (row: number) => string): string =>
   Array.from({ length: rows }, (_, row) => text(row + 1)).join(', ');
 
+/**
+ * In a savepoint a row gets the number of that, and not of the transaction. Text, whatever the driver makes of other types.
+ */
+const SAVEPOINT =
+  ", CASE WHEN stored.xmin::text <> (txid_current() & 4294967295)::text THEN 'yes' END AS savepoint";
+
+/** Lock of a database under which the table is created. */
+const MIGRATION_LOCK = 7_236_459_871_205;
+
 /** Returns the upsert of databases with `ON CONFLICT`. It also locks the rows that it refuses to update. */
-const upsertOnConflict = (table: string, values: string): string =>
+const upsertOnConflict = (table: string, values: string, more = ''): string =>
   `INSERT INTO ${quoted(table, '"')} AS stored (name, fence, seen) VALUES ${values}
 ON CONFLICT (name) DO UPDATE SET fence = excluded.fence, seen = excluded.seen WHERE stored.fence <= excluded.fence
-RETURNING name`;
+RETURNING name${more}`;
 
 export const DIALECTS: Readonly<Record<FencingDialect, DialectSql>> = {
   postgres: {
@@ -43,10 +54,13 @@ export const DIALECTS: Readonly<Record<FencingDialect, DialectSql>> = {
   fence bigint NOT NULL,
   seen timestamptz NOT NULL
 )`,
+    alone: (migration) =>
+      `DO $$ BEGIN PERFORM pg_advisory_xact_lock(${MIGRATION_LOCK}); ${migration}; END $$`,
     upsert: (table, rows) =>
       upsertOnConflict(
         table,
         list(rows, (row) => `($${2 * row - 1}, $${2 * row}, CURRENT_TIMESTAMP)`),
+        SAVEPOINT,
       ),
     read: (table, rows) =>
       `SELECT name, fence FROM ${quoted(table, '"')} WHERE name IN (${list(rows, (row) => `$${row}`)})`,

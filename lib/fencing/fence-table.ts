@@ -17,7 +17,7 @@ export const FENCING_MIGRATIONS: Readonly<Record<FencingDialect, string>> = {
 };
 
 /**
- * Creates the table of the fences if it is missing. It also takes a pool, and the `QueryRunner` of a TypeORM migration.
+ * Creates the table of the fences if it is missing. Several apps may do so at once. It also takes a pool, and the `QueryRunner` of a TypeORM migration.
  *
  * @throws LockConfigurationError for an object that runs no statements, and for invalid options
  */
@@ -25,7 +25,8 @@ export const migrateFencing = async (db: FencingTransaction, options: FencingOpt
   const { table, dialect } = resolveFencing('migrateFencing', options);
   const statements = statementsOf('migrateFencing', db);
   const sql = DIALECTS[dialectOf('migrateFencing', statements, dialect)];
-  await (statements.execute ?? statements.query)(sql.migration(table), []);
+  const migration = sql.migration(table);
+  await (statements.execute ?? statements.query)(sql.alone?.(migration) ?? migration, []);
 };
 
 /**

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { fencedError } from '../core/errors/error-messages.js';
-import { LockConfigurationError, withLabel } from '../core/errors/lock.errors.js';
+import { LockConfigurationError, LockError, withLabel } from '../core/errors/lock.errors.js';
 import { formatValue } from '../core/errors/describe.js';
 import { fences as channel, type FenceMessage } from '../core/telemetry.js';
 import { Lease } from '../core/lease/lease.js';
@@ -19,6 +19,9 @@ interface Fence {
 
 /** Names that every database stores and compares alike, whatever its encoding and collation. */
 const PLAIN_NAME = /^(?!sha256:)[\x20-\x7e]{1,500}$/;
+
+/** How the databases, and Prisma in their place, say that a table is missing. */
+const MISSING = /42P01|ER_NO_SUCH_TABLE|no such table|P2010.*(?:does not|doesn't) exist/s;
 
 /** Returns the name of a key in the table: the final key, or a hash of it. */
 const nameOf = (finalKey: string): string =>
@@ -56,6 +59,22 @@ const noTransaction = (what: string): LockConfigurationError =>
       'Begin a transaction, and pass that.',
   );
 
+const inSavepoint = (): LockConfigurationError =>
+  new LockConfigurationError(
+    'fenceTransaction was called in a savepoint, as a nested transaction is: without the savepoint, the rest would commit unfenced. ' +
+      'Call it in the outermost transaction, before the savepoint.',
+  );
+
+/** Throws an error of the database again, as a LockConfigurationError if the table is missing. */
+const missingTable = (table: string, cause: unknown): never => {
+  const { code, message = '' } = cause as { code?: unknown; message?: string };
+  if (cause instanceof LockError || !MISSING.test(`${String(code)} ${message}`)) throw cause;
+  throw new LockConfigurationError(
+    `fenceTransaction found no table ${table}. Create it in a migration: run migrateFencing, with the same options.`,
+    { cause },
+  );
+};
+
 /** Reads the stored fences by name. */
 const read = async (
   { query }: Statements,
@@ -86,7 +105,9 @@ const raise = async (
   let late: Fence | undefined;
   let stored: ReadonlyMap<unknown, number> = new Map();
   if (sql.refuses) {
-    const raised = new Set(checkedRows(await query(text, values)).map(({ name }) => name));
+    const rows = checkedRows(await query(text, values));
+    if (rows.some(({ savepoint }) => savepoint === 'yes')) throw inSavepoint();
+    const raised = new Set(rows.map(({ name }) => name));
     late = fences.find(({ name }) => !raised.has(name));
     if (late) stored = await read(statements, sql, table, [late]);
   } else {
@@ -114,8 +135,8 @@ const raise = async (
  * outside of every callback: in a task of a shared queue it can be the lease of another call.
  *
  * @throws LockLostError with the reason `fenced` if a later holder was there: let it roll the transaction back
- * @throws LockConfigurationError for an object that is no transaction, for a lease without a token, and for invalid
- * options. An error of the database is passed on as it is.
+ * @throws LockConfigurationError for an object that is no transaction, in a savepoint where that is known, for a lease
+ * without a token, for a missing table, and for invalid options. Another error of the database is passed on as it is.
  *
  * @example
  * const lease = currentLease();
@@ -144,11 +165,7 @@ const fence = async (
   const fences = fencesOf(lease);
   const statements = statementsOf('fenceTransaction', tx);
   if (statements.outside !== undefined) throw noTransaction(statements.outside);
-  await raise(
-    statements,
-    DIALECTS[dialectOf('fenceTransaction', statements, dialect)],
-    table,
-    fences,
-    message,
-  );
+  if (statements.inSavepoint) throw inSavepoint();
+  const sql = DIALECTS[dialectOf('fenceTransaction', statements, dialect)];
+  await raise(statements, sql, table, fences, message).catch((error: unknown) => missingTable(table, error));
 };

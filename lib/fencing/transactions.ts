@@ -29,6 +29,8 @@ export interface Statements {
   readonly dialect?: FencingDialect | undefined;
   /** What the object is, if it is known to be no transaction. */
   readonly outside?: string | undefined;
+  /** Whether it is known that a savepoint is open. */
+  readonly inSavepoint?: boolean;
   /** Returns false if it is known that the last statement ran outside of a transaction. */
   readonly inTransaction?: () => boolean;
   readonly query: (sql: string, parameters: readonly unknown[]) => Promise<unknown>;
@@ -93,10 +95,12 @@ const typeorm: Recognizer = (tx) => {
   const source = (tx['dataSource'] ?? tx['connection'] ?? tx) as { options?: { type?: string } };
   const type = source.options?.type;
   if (type === undefined) return undefined;
-  const runner = (isRunner ? tx : tx['queryRunner']) as { isTransactionActive?: boolean } | undefined;
+  const runner = (isRunner ? tx : tx['queryRunner']) as
+    { isTransactionActive?: boolean; transactionDepth?: number } | undefined;
   return {
     dialect: TYPEORM[type],
     outside: runner?.isTransactionActive ? undefined : 'an object of TypeORM without an open transaction',
+    inSavepoint: (runner?.transactionDepth ?? 0) > 1,
     query: (sql, parameters) => call(tx, 'query', sql, [...parameters]),
   };
 };

@@ -1,10 +1,25 @@
 import { LockConfigurationError, LockLostError, type Lease } from 'nest-redis-lock';
-import { fenceTransaction, migrateFencing, sweepFences, type RunStatement } from 'nest-redis-lock/fencing';
+import {
+  fenceTransaction,
+  migrateFencing,
+  sweepFences,
+  type FencingTransaction,
+  type RunStatement,
+} from 'nest-redis-lock/fencing';
+import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { MysqlServer } from '../support/servers/mysql-server.js';
 import { PostgresServer } from '../support/servers/postgres-server.js';
+import { statementsOf } from '../../lib/fencing/transactions.js';
+import { until } from '../support/async.js';
 import { mysqlSession, postgresSession, type Session } from './believers.js';
-import { MYSQL_DRIVERS, POSTGRES_DRIVERS, SQLITE_DRIVERS, type Driver } from './drivers.js';
+import {
+  MYSQL_DRIVERS,
+  POSTGRES_DRIVERS,
+  SQLITE_DRIVERS,
+  type Driver,
+  type OpenTransaction,
+} from './drivers.js';
 import { newKey, newLocks, twoHolders } from './leases.js';
 
 const failureOf = (call: Promise<unknown>): Promise<unknown> =>
@@ -117,6 +132,49 @@ const testDriver = (open: () => Promise<Driver>): void => {
     expect(await inTransaction(earlier)).toMatchObject({ reason: 'fenced' });
   });
 
+  /** Begins a transaction inside of another one. */
+  const nested = async (tx: FencingTransaction): Promise<Pick<OpenTransaction, 'tx' | 'end'>> => {
+    if (driver.nest) return driver.nest(tx);
+    const { query, execute = query } = statementsOf('the test', tx);
+    await execute('SAVEPOINT inside', []);
+    const end = (how: string) =>
+      execute(`${how === 'commit' ? 'RELEASE' : 'ROLLBACK TO'} SAVEPOINT inside`, []);
+    return { tx, end };
+  };
+
+  it('keeps the fence of a transaction whose savepoint is rolled back', async () => {
+    const [earlier, later] = await twoHolders();
+    const outer = await driver.begin();
+    await fenceTransaction(outer.tx, later, optionsOf(driver));
+    await failureOf(nested(outer.tx).then(({ end }) => end('rollback')));
+    await outer.end('commit');
+    expect(await inTransaction(earlier)).toMatchObject({ reason: 'fenced' });
+  });
+
+  it('is refused in a savepoint, where that is known', async () => {
+    const [, later] = await twoHolders();
+    const outer = await driver.begin();
+    const inner = await nested(outer.tx);
+    const failure = await failureOf(fenceTransaction(inner.tx, later, optionsOf(driver)));
+    await failureOf(Promise.resolve(inner.end('rollback')));
+    await outer.end('commit');
+    if (!driver.knowsSavepoints) return expect(failure).toBeUndefined();
+    expect(failure).toBeInstanceOf(LockConfigurationError);
+    expect((failure as Error).message).toMatch(/savepoint.*outermost transaction/);
+  });
+
+  it('names migrateFencing when there is no table', async () => {
+    const [, later] = await twoHolders();
+    const { tx, end } = await driver.begin();
+    const failure = await failureOf(
+      fenceTransaction(tx, later, { ...optionsOf(driver), table: 'not_there' }),
+    );
+    await failureOf(Promise.resolve(end('rollback')));
+    expect(failure).toBeInstanceOf(LockConfigurationError);
+    expect((failure as Error).message).toMatch(/no table not_there.*migrateFencing/);
+    expect((failure as Error).cause).toBeInstanceOf(Error);
+  });
+
   it('refuses what is no transaction, by name', async () => {
     const [, later] = await twoHolders();
     for (const [name, tx] of Object.entries(driver.outside)) {
@@ -156,6 +214,20 @@ describe('on PostgreSQL', () => {
 
   describe.each(Object.entries(POSTGRES_DRIVERS))('fenceTransaction with %s', (_, open) => {
     testDriver(() => open(server.uri));
+  });
+
+  it('creates the table for several apps at once', async () => {
+    const [one, other] = [new Client(server.uri), new Client(server.uri)];
+    await Promise.all([one.connect(), other.connect()]);
+    const options = { table: 'at_once' };
+    await one.query('BEGIN');
+    await migrateFencing(one, options);
+    const migrated = migrateFencing(other, options);
+    const waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    await until(async () => (await one.query(waits)).rowCount === 1, { what: 'the other one waits' });
+    await one.query('COMMIT');
+    await migrated;
+    await Promise.all([one.end(), other.end()]);
   });
 
   it('takes a table of another schema', async () => {

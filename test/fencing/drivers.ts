@@ -5,7 +5,7 @@ import { createConnection, createPool as createPromisePool } from 'mysql2/promis
 import type { FencingDialect, FencingRow, FencingTransaction } from 'nest-redis-lock/fencing';
 import { Client, Pool } from 'pg';
 import type { BindParams, Database, SqlJsStatic } from 'sql.js';
-import { DataSource, type DataSourceOptions } from 'typeorm';
+import { DataSource, type DataSourceOptions, type EntityManager, type QueryRunner } from 'typeorm';
 
 /** A transaction under test. */
 export interface OpenTransaction {
@@ -19,6 +19,10 @@ export interface Driver {
   /** The option, where the transaction does not tell. */
   readonly dialect?: FencingDialect;
   begin(): Promise<OpenTransaction>;
+  /** Begins a transaction inside of another one. Default: a savepoint by a statement. */
+  nest?(tx: FencingTransaction): Promise<OpenTransaction>;
+  /** Whether a call inside of a savepoint is refused. */
+  readonly knowsSavepoints: boolean;
   /** What is no transaction, by name: pools, clients before BEGIN. */
   readonly outside: Readonly<Record<string, FencingTransaction>>;
   close(): Promise<unknown>;
@@ -52,6 +56,7 @@ const pg = async (uri: string): Promise<Driver> => {
   const pool = new Pool({ connectionString: uri });
   return {
     name: 'a client of pg',
+    knowsSavepoints: true,
     begin: async () => {
       await client.query('BEGIN');
       return { tx: client, end: (how) => client.query(how) };
@@ -65,6 +70,7 @@ const pooledPg = (uri: string): Driver => {
   const pool = new Pool({ connectionString: uri });
   return {
     name: 'a client of a pool of pg, with BEGIN under way',
+    knowsSavepoints: true,
     begin: async () => {
       const client = await pool.connect();
       void client.query('BEGIN');
@@ -80,6 +86,7 @@ const mysql2 = async (uri: string): Promise<Driver> => {
   const pool = createPromisePool(uri);
   return {
     name: 'a connection of mysql2/promise',
+    knowsSavepoints: false,
     begin: async () => {
       await connection.beginTransaction();
       return { tx: connection, end: (how) => connection[how]() };
@@ -100,6 +107,7 @@ const mysql2Callbacks = async (uri: string): Promise<Driver> => {
   const pool = createPool(uri);
   return {
     name: 'a connection of mysql2 with callbacks and other forms of rows',
+    knowsSavepoints: false,
     begin: async () => {
       await connection.query('SET autocommit = 0');
       return { tx: raw, end: (how) => connection[how]() };
@@ -109,11 +117,17 @@ const mysql2Callbacks = async (uri: string): Promise<Driver> => {
   };
 };
 
+/** Begins a transaction inside of another one of TypeORM. */
+const nestTypeorm = (tx: FencingTransaction): Promise<OpenTransaction> =>
+  begunBy((body) => (tx as EntityManager).transaction(body));
+
 const typeorm = async (name: string, options: DataSourceOptions): Promise<Driver> => {
   const source = await new DataSource(options).initialize();
   return {
     name: `an EntityManager of TypeORM on ${name}`,
     begin: () => begunBy((body) => source.transaction(body)),
+    nest: nestTypeorm,
+    knowsSavepoints: true,
     outside: { 'an object of TypeORM without an open transaction': source.manager, TypeORM: source },
     close: () => source.destroy(),
   };
@@ -133,6 +147,14 @@ const typeormRunner = async (uri: string): Promise<Driver> => {
       };
       return { tx: runner, end };
     },
+    nest: async (tx) => {
+      const runner = tx as QueryRunner;
+      await runner.startTransaction();
+      const end = (how: 'commit' | 'rollback') =>
+        how === 'commit' ? runner.commitTransaction() : runner.rollbackTransaction();
+      return { tx, end };
+    },
+    knowsSavepoints: true,
     outside: { TypeORM: idle },
     close: async () => {
       await idle.release();
@@ -146,6 +168,7 @@ const kysely = (name: string, dialect: PostgresDialect | MysqlDialect | SqliteDi
   return {
     name: `a Transaction of Kysely on ${name}`,
     begin: () => begunBy((body) => db.transaction().execute(body)),
+    knowsSavepoints: dialect instanceof PostgresDialect,
     outside: { Kysely: db },
     close: () => db.destroy(),
   };
@@ -169,6 +192,7 @@ const prisma = async (uri: string): Promise<Driver> => {
   };
   return {
     name: 'the transaction client of Prisma',
+    knowsSavepoints: true,
     begin: async () => {
       await client.query('BEGIN');
       return { tx: base, end: (how) => client.query(how) };
@@ -183,6 +207,7 @@ const pgFunction = async (uri: string): Promise<Driver> => {
   await client.connect();
   return {
     name: 'a function on PostgreSQL',
+    knowsSavepoints: true,
     dialect: 'postgres',
     begin: async () => {
       await client.query('BEGIN');
@@ -201,6 +226,7 @@ const mysqlFunction = async (uri: string): Promise<Driver> => {
   const connection = await createConnection(uri);
   return {
     name: 'a function on MySQL, with prepared statements',
+    knowsSavepoints: false,
     dialect: 'mysql',
     begin: async () => {
       await connection.beginTransaction();
@@ -231,6 +257,7 @@ const sqliteFunction = async (): Promise<Driver> => {
   const db = new (await initSqlJs()).Database();
   return {
     name: 'a function on SQLite',
+    knowsSavepoints: false,
     dialect: 'sqlite',
     begin: () => {
       db.run('BEGIN');

@@ -69,7 +69,7 @@ describe('loseEverywhere with a pool of pg', () => {
         await client.query('BEGIN; SAVEPOINT none; COMMIT');
         await client.query('BEGIN');
         await client.query('SAVEPOINT a');
-        await fenceTransaction(client, lease);
+        await expect(fenceTransaction(client, lease)).rejects.toThrow('savepoint');
         await client.query('DELETE FROM stock');
         await client.query('ROLLBACK TO SAVEPOINT a');
         await client.query(WRITE);

@@ -127,7 +127,7 @@ describe('the table of the fences', () => {
     async (dialect) => {
       const { tx, texts } = recording();
       await migrateFencing(tx, { dialect });
-      expect(texts).toEqual([FENCING_MIGRATIONS[dialect]]);
+      expect(texts).toEqual([expect.stringContaining(FENCING_MIGRATIONS[dialect])]);
       const file = new URL(`../../docs/sql/lock_fence.${dialect}.sql`, import.meta.url);
       expect(readFileSync(file, 'utf8')).toBe(`${FENCING_MIGRATIONS[dialect]};\n`);
     },

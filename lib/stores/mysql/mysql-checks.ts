@@ -2,8 +2,8 @@ import { Lane, type LaneHost } from '../sql/lane.js';
 import type { RunStatement } from '../sql/sql-dialect.js';
 import { checkSettingValues, refuse } from '../sql/sql-settings.js';
 import { bytes, nothing } from '../sql/sql-terms.js';
-import { raw, sql, SqlFailure } from '../sql/sql.js';
-import { migrationOf, VERSION } from './mysql-migration.js';
+import { isRefused, raw, sql, SqlFailure } from '../sql/sql.js';
+import { migrationOf, recreationOf, VERSION } from './mysql-migration.js';
 import { REFUSED_SETTINGS } from './mysql-settings.js';
 import { rowsOf, textRowsOf } from './mysql-terms.js';
 
@@ -43,7 +43,7 @@ export const migrateTable = async (run: RunStatement, table: string): Promise<vo
     await run({ sql: raw(migrationOf(table)), read: nothing });
   } catch (failure) {
     if (READ_ONLY.has(errnoOf(failure))) readOnly(failure);
-    if (!NO_RIGHT.has(errnoOf(failure))) loginFailed(failure);
+    if (!NO_RIGHT.has(errnoOf(failure))) throw failure;
     return refuse(
       `The user of MysqlStore may not create the table ${table}. As another user, run: ${migrationOf(table)}`,
       failure,
@@ -53,12 +53,15 @@ export const migrateTable = async (run: RunStatement, table: string): Promise<vo
 
 /** @throws {LockConfigurationError} when a variable of the session has a value under which locks cannot work */
 export const checkSettings = async (run: RunStatement): Promise<void> => {
-  const columns = REFUSED_SETTINGS.map(({ name, read }) => `${read} AS ${name}`);
+  const columns = ['DATABASE() AS inUse', ...REFUSED_SETTINGS.map(({ name, read }) => `${read} AS ${name}`)];
   const values = await run({
     // The limit is that of the statement, not sql_select_limit.
     sql: raw(`SELECT ${columns.join(', ')} LIMIT 1`),
     read: (reply) => textRowsOf(reply)[0]!,
   }).catch(loginFailed);
+  if (values['inUse'] === null) {
+    refuse('The connection of MysqlStore has no database. Name one: mysql://user:password@host:3306/app.');
+  }
   checkSettingValues(
     'MysqlStore',
     REFUSED_SETTINGS,
@@ -68,7 +71,7 @@ export const checkSettings = async (run: RunStatement): Promise<void> => {
 };
 
 interface Found {
-  readonly inUse: string | null;
+  readonly inUse: string;
   readonly comment: string | null;
   readonly engine: string | null;
 }
@@ -79,12 +82,7 @@ export const checkTable = async (run: RunStatement, table: string): Promise<void
     sql: sql`SELECT one.inUse, t.TABLE_COMMENT AS comment, t.ENGINE AS engine
 FROM (SELECT DATABASE() AS inUse) one LEFT JOIN information_schema.TABLES t ON t.TABLE_SCHEMA = DATABASE() AND t.TABLE_NAME = ${bytes(table)}`,
     read: (reply) => rowsOf<Found>(reply)[0]!,
-  }).catch(loginFailed);
-  if (found.inUse === null) {
-    return refuse(
-      'The connection of MysqlStore has no database. Name one: mysql://user:password@host:3306/app.',
-    );
-  }
+  });
   const { inUse, comment, engine } = found;
   if (comment === VERSION) {
     if (engine === 'InnoDB') return;
@@ -98,7 +96,7 @@ FROM (SELECT DATABASE() AS inUse) one LEFT JOIN information_schema.TABLES t ON t
       ? `The database ${inUse} has no table ${table}, or the user of the connection has no right to it. ` +
           `As a user that may create tables, call store.migrate() or run: ${migration}`
       : `The database ${inUse} has another version of the table ${table} ("${comment}"). ` +
-          `Name another table, or while no process uses this one, run: DROP TABLE \`${table}\`; ${migration}`,
+          `Name another table, or while no process uses this one, run: ${recreationOf(table)}`,
   );
 };
 
@@ -118,8 +116,9 @@ export const checkRights = async (run: RunStatement, name: string): Promise<void
     } catch (failure) {
       const errno = errnoOf(failure);
       if (READ_ONLY.has(errno)) readOnly(failure);
-      if (!NO_RIGHT.has(errno)) throw failure;
-      missing.push(right);
+      if (NO_RIGHT.has(errno)) missing.push(right);
+      // A table that cannot be used is found by the rehearsal.
+      else if (!isRefused(failure)) throw failure;
     }
   }
   if (missing.length === 0) return;

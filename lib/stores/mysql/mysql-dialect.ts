@@ -1,7 +1,8 @@
 import type { ConnectionOptions } from 'mysql2';
 import type { Runtime } from '../../core/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
-import { raw, sql, type SqlSession, type Statement } from '../sql/sql.js';
+import { rehearse } from '../sql/rehearsal.js';
+import { raw, sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
 import { bytes, HEAD, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
@@ -11,6 +12,7 @@ import { MysqlBell } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
+import { recreationOf } from './mysql-migration.js';
 import { SET_SESSION } from './mysql-settings.js';
 import {
   COMMIT,
@@ -26,8 +28,8 @@ import {
 const POLL = { minMs: 5, maxMs: 50, liveMaxMs: 250 };
 
 export interface MysqlSettings {
-  /** A function, so that nothing shows the password. */
-  readonly connection: () => ConnectionOptions;
+  /** Called for each connection: a password may have changed. A function also shows none. */
+  readonly connection: () => ConnectionOptions | Promise<ConnectionOptions>;
   readonly table: string;
   readonly runtime: Runtime;
   /** Whether a proxy shares connections. A connection is no session then: it has no guard, and there are no bells. */
@@ -65,10 +67,11 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
   }
 
   async connect(): Promise<SqlSession> {
-    const { runtime, connection, pooled, timeoutMs } = this.settings;
+    const { runtime, pooled, timeoutMs } = this.settings;
     const { primary } = this;
+    const connection = await this.options();
     const guard = `nlg:${runtime.newId().replaceAll('-', '')}`;
-    const session = await MysqlSession.connect(connection(), { guard, primary, pooled, timeoutMs });
+    const session = await MysqlSession.connect(connection, { guard, primary, pooled, timeoutMs });
     const timer = runtime.setTimer(() => session.destroy(), timeoutMs, true);
     try {
       await this.setUp(session);
@@ -79,6 +82,21 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
       runtime.clearTimer(timer);
     }
     return session;
+  }
+
+  private options(): Promise<ConnectionOptions> {
+    const { runtime, connection, timeoutMs } = this.settings;
+    return new Promise((resolve, reject) => {
+      const fail = (cause?: unknown): void => {
+        const why = cause === undefined ? `did not settle within ${timeoutMs} ms` : 'failed (see cause)';
+        reject(new SqlFailure(`The function password ${why}`, 'not-executed', { cause, passing: true }));
+      };
+      const timer = runtime.setTimer(fail, timeoutMs, true);
+      const read = async (): Promise<ConnectionOptions> => connection();
+      void read()
+        .then(resolve, (cause: unknown) => fail(cause ?? null))
+        .finally(() => runtime.clearTimer(timer));
+    });
   }
 
   /** Behind a proxy the session belongs to another app next, so it is left as it is. */
@@ -185,11 +203,15 @@ ${COMMIT}`,
     return rows.length;
   }
 
-  async check(run: RunStatement): Promise<readonly string[]> {
-    await checkSettings(run);
-    await checkTable(run, this.settings.table);
-    await checkRights(run, this.settings.table);
-    const { pooled, runtime, timeoutMs } = this.settings;
+  checkServer(run: RunStatement): Promise<void> {
+    return checkSettings(run);
+  }
+
+  async check(run: RunStatement, alone: RunStatement): Promise<readonly string[]> {
+    const { table, pooled, runtime, timeoutMs } = this.settings;
+    await checkTable(run, table);
+    await checkRights(run, table);
+    await rehearse(alone, this, runtime, recreationOf(table));
     if (pooled) return [];
     return checkConnections({ name: this.name, runtime, timeoutMs, connect: () => this.connect() });
   }

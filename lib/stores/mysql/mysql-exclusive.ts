@@ -1,7 +1,8 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { raw, sql, type Attempt, type Statement } from '../sql/sql.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
+import { raw, sql, type Attempt, type Sql, type Statement } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import { bytes, HEAD, listOf, msOf, nameOf, nameTextOf, TURN_US, US } from '../sql/sql-terms.js';
 import type { MysqlBell } from './mysql-bell.js';
@@ -76,7 +77,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`
    */
   private upsert({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
     const { table, me, bell } = this.names;
-    const mayTake = sql`(owner = VALUES(owner) OR until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me} OR until + ${TURN_US} <= ${NOW}))`;
+    const mayTake = sql`(owner = VALUES(owner) OR ${this.isFree()})`;
     const isNew = sql`(owner <> VALUES(owner) OR since = VALUES(since))`;
     const own = sql`LOCATE(${me}, queue)`;
     return {
@@ -84,7 +85,7 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`
 VALUES (${nameOf(finalKey)}, '', 'exclusive', ${bytes(owner)}, ${NOW}, ${NOW} + ${leaseMs * US}, LAST_INSERT_ID(2 * ${NOW}) DIV 2 + ${tokens} - 1, ${bell})
 ON DUPLICATE KEY UPDATE
 fence = IF(${mayTake}, LAST_INSERT_ID(2 * GREATEST(fence + 1, ${NOW})) DIV 2 + ${tokens} - 1,
-  IF(LAST_INSERT_ID(4 * GREATEST(1, IF(until > ${NOW}, until, until + ${TURN_US}) - ${NOW}) + 2 * (kind <> 'exclusive') + 1), fence, 0)),
+  IF(LAST_INSERT_ID(4 * GREATEST(1, IF(until > ${NOW}, until, ABS(until) + ${TURN_US}) - ${NOW}) + 2 * (kind <> 'exclusive') + 1), fence, 0)),
 since = IF(owner <> VALUES(owner) AND ${mayTake}, VALUES(since), since),
 owner = IF(${mayTake}, VALUES(owner), owner),
 until = IF(${mayTake}, VALUES(until), until),
@@ -95,6 +96,7 @@ queue = IF(${mayTake}, IF(${isNew}, SUBSTRING(queue, IF(${own} > 0, ${own}, 1) +
       prepared: true,
       read: (reply) => {
         const id = idOf(reply);
+        if (id === 0n) throw new StoreFailure(NO_REPLY, 'unknown', {});
         if (id % 2n === 0n)
           return {
             status: 'granted',
@@ -142,12 +144,11 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${by
   /** A process that is not in the wait queue any more has missed its turn. Its next request puts it there again. */
   peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
     const { table, me, maxQueue } = this.names;
-    const mayTake = sql`until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me})`;
-    const mayEnter = sql`${mayTake} OR LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}`;
+    const mayEnter = sql`${this.isFree()} OR LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}`;
     const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
       sql: sql`SELECT name, bell, ${READ_ONLY}, until > ${NOW} AS held,
-IF(${mayEnter}, 0, GREATEST(0, until - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
+IF(${mayEnter}, 0, GREATEST(0, ABS(until) - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
 FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
       prepared: claims.length === 1,
       read: (reply) => {
@@ -161,7 +162,17 @@ FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
       },
     };
   }
+
+  /** Condition: the key is free, and the wait queue lets this process go first. */
+  private isFree(): Sql {
+    const { me } = this.names;
+    return sql`until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me} OR ${NOW} - ABS(until) NOT BETWEEN 0 AND ${TURN_US})`;
+  }
 }
+
+/** A trigger for updates takes the value away. Nothing tells a grant from a refusal then. */
+const NO_REPLY =
+  'the server does not say whether the lock was granted: the table of the locks must have no trigger';
 
 interface Peeked {
   readonly name: Buffer;

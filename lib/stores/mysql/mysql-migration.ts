@@ -15,3 +15,6 @@ export const migrationOf = (table: string): string => `CREATE TABLE IF NOT EXIST
   bell VARBINARY(40) NOT NULL DEFAULT '',
   PRIMARY KEY (name, member)
 ) ENGINE=InnoDB COMMENT='${VERSION}'`;
+
+/** Returns the statements that create the table again. */
+export const recreationOf = (table: string): string => `DROP TABLE \`${table}\`; ${migrationOf(table)}`;

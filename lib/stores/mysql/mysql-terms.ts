@@ -10,10 +10,10 @@ export type { ResultSetHeader } from 'mysql2';
 /** Microseconds since 1970 by the clock of the server, at the start of the statement; in no time zone. */
 export const NOW = raw("TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))");
 /**
- * New end of a hold that is released. Without waiting processes it says nothing about the time: a key that was released
- * must not be taken again when the clock steps back.
+ * New end of a hold that is released: no time, or while processes wait the time below 0, where the turn of the first one
+ * begins. So its key is free, whatever the clock says later.
  */
-export const RELEASED = sql`IF(queue = '', 0, ${NOW})`;
+export const RELEASED = sql`IF(queue = '', 0, -${NOW})`;
 /** End of a transaction, whatever `completion_type` is: neither another one begins, nor does the connection end. */
 export const COMMIT = raw('COMMIT AND NO CHAIN NO RELEASE');
 

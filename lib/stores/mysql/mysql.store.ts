@@ -7,12 +7,17 @@ import { DEFAULT_TABLE, hasOpenPassword, resolveSqlOptions } from '../sql/sql-op
 import { SqlStore } from '../sql/sql.store.js';
 import { MysqlDialect } from './mysql-dialect.js';
 
+/** Options of mysql2 for a connection. `password` may be a function, for one that changes: it is called for each connection. */
+export type MysqlConnectionOptions = Omit<ConnectionOptions, 'password'> & {
+  readonly password?: string | (() => string | Promise<string>) | undefined;
+};
+
 /** Options of {@link MysqlStore}. */
 export interface MysqlStoreOptions {
   /** Address of the server, such as `mysql://user:password@host:3306/app`. */
   readonly uri?: string | undefined;
-  /** Options of mysql2, instead of `uri` or beside it. */
-  readonly options?: ConnectionOptions | undefined;
+  /** Options of mysql2, instead of `uri` or beside it. They are read for each connection. */
+  readonly options?: MysqlConnectionOptions | undefined;
   /** Number of connections for requests; all requests about one key use the same one. Default: 4. */
   readonly lanes?: number | undefined;
   /** Whether a proxy stands before the server that shares connections. Default: false. */
@@ -53,18 +58,32 @@ export class MysqlStore extends SqlStore {
       );
     }
     const common = resolveSqlOptions({ ...given, runtime });
-    const connection = { ...options, ...(uri !== undefined && { uri: checkUri(uri) }) };
-    checkLogin('options.host', connection.host);
+    checkLogin('options.host', options?.host);
+    const address = uri === undefined ? {} : { uri: checkUri(uri) };
+    const connection = async (): Promise<ConnectionOptions> => {
+      const { password, ...others } = { ...options };
+      const secret = typeof password === 'function' ? await password() : password;
+      return { ...others, ...address, ...(secret !== undefined && { password: secret }) };
+    };
     const dialect = new MysqlDialect({
-      connection: () => connection,
+      connection,
       table: checkTable(table) ?? DEFAULT_TABLE,
       ...{ runtime: common.runtime, pooled: common.pooled, timeoutMs: common.commandTimeoutMs },
     });
-    super(dialect, { ...common, place: placeOf(connection, table ?? DEFAULT_TABLE) });
+    super(dialect, { ...common, place: placeOf({ ...options, ...address }, table ?? DEFAULT_TABLE) });
   }
 }
 
-const placeOf = ({ uri, host, port, socketPath, database }: ConnectionOptions, table: string): string => {
+const placeOf = (
+  {
+    uri,
+    host,
+    port,
+    socketPath,
+    database,
+  }: Pick<ConnectionOptions, 'uri' | 'host' | 'port' | 'socketPath' | 'database'>,
+  table: string,
+): string => {
   if (uri === undefined)
     return `${socketPath ?? `${host ?? 'localhost'}:${port ?? 3306}`}/${database}/${table}`;
   const at = new URL(uri);

@@ -2,7 +2,7 @@ import type { RunStatement } from '../sql/sql-dialect.js';
 import { checkSettingValues, refuse } from '../sql/sql-settings.js';
 import { bytes, isTrue, type Row } from '../sql/sql-terms.js';
 import { raw, sql } from '../sql/sql.js';
-import { migrationOf, quoted, VERSION } from './postgres-migration.js';
+import { migrationOf, quoted, recreationOf, VERSION } from './postgres-migration.js';
 import type { PostgresSession } from './postgres-session.js';
 import { stateOf } from './postgres-session.js';
 import { READ_SETTINGS, REFUSED_SETTINGS } from './postgres-settings.js';
@@ -12,6 +12,7 @@ const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 /** State of a reply to start-up parameters that a pooler does not know. */
 const PROTOCOL_VIOLATION = '08P01';
 const NO_RIGHT = '42501';
+const NO_SCHEMA = '3F000';
 const READ_ONLY = '25006';
 /** States of a refused login: role, password, database. */
 const NO_LOGIN = new Set(['28000', '28P01', '3D000']);
@@ -32,6 +33,10 @@ const factsOf = async (run: RunStatement, { table, schema }: TablePlace): Promis
 current_setting('server_encoding') AS encoding, found.id,
 (SELECT relkind IN ('r', 'p') AND relpersistence = 'p' FROM pg_class WHERE oid = found.id) AS lasting, obj_description(found.id, 'pg_class') AS comment,
 has_table_privilege(found.id, 'SELECT') AS "SELECT", has_table_privilege(found.id, 'INSERT') AS "INSERT",
+(SELECT string_agg(nspname, '", "') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relname = ${bytes(table)}::text AND relkind IN ('r', 'p')) AS elsewhere,
+row_security_active(found.id) AND (EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = found.id AND NOT polpermissive)
+OR NOT EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = found.id AND polcmd = '*' AND pg_get_expr(polqual, polrelid) = 'true'
+AND coalesce(pg_get_expr(polwithcheck, polrelid), 'true') = 'true' AND EXISTS (SELECT 1 FROM unnest(polroles) r WHERE r = 0 OR pg_has_role(r, 'USAGE')))) AS guarded,
 has_table_privilege(found.id, 'UPDATE') AS "UPDATE", has_table_privilege(found.id, 'DELETE') AS "DELETE",
 (SELECT string_agg(nspname, ', ') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
 WHERE relname = ${bytes(table)}::text AND nspname = ANY (current_schemas(false))) AS schemas
@@ -65,7 +70,7 @@ export const migrateTable = async (run: RunStatement, { table, schema }: TablePl
   const isThere = await run({
     sql: sql`SELECT to_regclass(${bytes(quoted(table, schema))}::text) IS NOT NULL AS found`,
     read: (reply) => isTrue(rowsOf(reply)[0]!['found']),
-  }).catch(loginFailed);
+  });
   if (isThere) return;
   const migration = migrationOf(table, schema);
   try {
@@ -76,6 +81,12 @@ export const migrateTable = async (run: RunStatement, { table, schema }: TablePl
   } catch (failure) {
     const state = stateOf(failure);
     if (state === READ_ONLY) readOnly(failure);
+    if (state === NO_SCHEMA)
+      refuse(
+        `There is no schema for the table of PostgresStore. As a role that may create it, run: ` +
+          `CREATE SCHEMA "${schema ?? 'locks'}". ${schema === undefined ? 'Then set the option schema.' : ''}`,
+        failure,
+      );
     if (state !== NO_RIGHT) throw failure;
     refuse(
       `The role of PostgresStore may not create the table ${quoted(table, schema)}. As another role, run: ${migration}`,
@@ -101,10 +112,14 @@ export const checkSettings = async (run: RunStatement): Promise<void> => {
 
 /** @throws {LockConfigurationError} when the server is no primary, or the table or a right to it is missing */
 export const checkTable = async (run: RunStatement, place: TablePlace): Promise<void> => {
-  const facts = await factsOf(run, place).catch((failure: unknown) => {
-    if (stateOf(failure) !== NO_RIGHT) return loginFailed(failure);
+  const facts = await factsOf(run, place).catch(async (failure: unknown) => {
+    if (stateOf(failure) !== NO_RIGHT) throw failure;
+    const user = await run({
+      sql: raw('SELECT current_user AS role'),
+      read: (reply) => rowsOf(reply)[0]!['role'],
+    });
     return refuse(
-      `The role of PostgresStore lacks rights. Run: GRANT USAGE ON SCHEMA "${place.schema}" TO that role.`,
+      `The role of PostgresStore lacks rights. Run: GRANT USAGE ON SCHEMA "${place.schema}" TO "${user}".`,
       failure,
     );
   });
@@ -114,9 +129,13 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
   if (facts['encoding'] !== 'UTF8')
     refuse(`The database ${db} has the encoding ${facts['encoding']}. PostgresStore needs one with UTF8.`);
   const migration = migrationOf(place.table, place.schema);
-  if (facts['id'] === null)
+  const { id, elsewhere } = facts;
+  const hint = elsewhere
+    ? ` that the role finds. The schema "${elsewhere}" has one: set the option schema, or run: GRANT USAGE ON SCHEMA "${elsewhere}" TO "${role}"`
+    : '';
+  if (id === null)
     refuse(
-      `The database ${db} has no table ${name}. As a role that may create tables, call store.migrate() or run: ${migration}`,
+      `The database ${db} has no table ${name}${hint}. As a role that may create tables, call store.migrate() or run: ${migration}`,
     );
   // Connections that are open keep the table that was the first when they prepared their statements.
   if (place.schema === undefined && facts['schemas']?.includes(', '))
@@ -126,7 +145,7 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
   if (comment !== VERSION)
     refuse(
       `The database ${db} has another version of the table ${name} ("${comment ?? ''}"). ` +
-        `Name another table, or while no process uses this one, run: DROP TABLE ${name}; ${migration}`,
+        `Name another table, or while no process uses this one, run: ${recreationOf(place.table, place.schema)}`,
     );
   if (!isTrue(facts['lasting']))
     refuse(
@@ -136,6 +155,11 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
   if (missing.length > 0)
     refuse(
       `The role of PostgresStore lacks rights. Run: GRANT ${missing.join(', ')} ON ${name} TO "${role}".`,
+    );
+  if (isTrue(facts['guarded']))
+    refuse(
+      `Row level security of ${name} keeps rows from the role of PostgresStore. ` +
+        `Run: ALTER TABLE ${name} DISABLE ROW LEVEL SECURITY; or without a restrictive policy: CREATE POLICY locks ON ${name} TO "${role}" USING (true).`,
     );
 };
 

@@ -2,6 +2,7 @@ import type { ClientConfig } from 'pg';
 import type { Runtime } from '../../core/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/lock-store.js';
+import { rehearse } from '../sql/rehearsal.js';
 import { raw, sql, type SqlSession, type Statement } from '../sql/sql.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
@@ -16,7 +17,7 @@ import {
 } from './postgres-checks.js';
 import { PostgresExclusive } from './postgres-exclusive.js';
 import { messagesOf, PostgresListener } from './postgres-listener.js';
-import { quoted } from './postgres-migration.js';
+import { quoted, recreationOf } from './postgres-migration.js';
 import { PostgresPermit } from './postgres-permit.js';
 import { PostgresSession } from './postgres-session.js';
 import { SET_SESSION } from './postgres-settings.js';
@@ -47,7 +48,7 @@ export class PostgresDialect extends CommonStatements implements SqlDialect {
   readonly notes: NoteRows;
   private readonly names: PostgresNames;
   private readonly listener: PostgresListener | undefined;
-  private host: StoreHost | undefined;
+  storeHost: StoreHost | undefined;
 
   constructor(private readonly settings: PostgresSettings) {
     const { runtime, table, schema, listening, timeoutMs } = settings;
@@ -69,7 +70,7 @@ export class PostgresDialect extends CommonStatements implements SqlDialect {
         channel: table,
         connect: () => PostgresSession.connect(listening(), settings),
         notify: (payload) => this.notify(payload),
-        warn: (sentence) => this.host?.warn(sentence),
+        warn: (sentence) => this.storeHost?.warn(sentence),
       });
     this.exclusive = new PostgresExclusive(this.names, this.listener);
     this.permit = new PostgresPermit(this.names, this.listener);
@@ -146,11 +147,15 @@ SELECT name, member FROM ${table} WHERE ${this.isOld} LIMIT ${SWEPT_ROWS} FOR UP
     });
   }
 
-  async check(run: RunStatement, host: StoreHost): Promise<readonly string[]> {
-    this.host = host;
+  async checkServer(run: RunStatement): Promise<void> {
     if (!this.settings.pooled) await checkConnection(() => this.connect());
     await checkSettings(run);
+  }
+
+  async check(run: RunStatement, alone: RunStatement): Promise<readonly string[]> {
     await checkTable(run, this.settings);
+    const { table, schema, runtime } = this.settings;
+    await rehearse(alone, this, runtime, recreationOf(table, schema));
     return [];
   }
 

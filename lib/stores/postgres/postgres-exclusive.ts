@@ -61,7 +61,7 @@ fence = greatest(fence + 1, ${NOW}) + ${tokens} - 1 WHERE name = ${nameOf(finalK
     const { finalKey, owner, leaseMs, tokens, waits } = claim;
     const { table, me, meLength } = this.names;
     const [name, who, lease] = [nameOf(finalKey), bytes(owner), leaseMs * US];
-    const mayTake = sql`(l.owner = ${who} OR l.until <= n.now AND (${this.isFirst()} OR l.until + ${TURN} <= n.now))`;
+    const mayTake = sql`(l.owner = ${who} OR ${this.isFree()})`;
     const enters = waits ? this.mayEnter() : raw('false');
     return {
       sql: sql`WITH held AS MATERIALIZED (
@@ -85,8 +85,12 @@ SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
         const row = rowsOf(reply)[0]!;
         if (row['owner'] === owner) return grantOf(claim, Number(row['fence']));
         const heldAs = row['kind'] === 'exclusive' ? {} : ({ heldAs: 'permit' } as const);
-        const leftUs = Number(row['until']) - Number(row['now']);
-        return { status: 'taken', retryInMs: msOf(leftUs > 0 ? leftUs : leftUs + TURN_US), ...heldAs };
+        const [end, now] = [Number(row['until']), Number(row['now'])];
+        return {
+          status: 'taken',
+          retryInMs: msOf((end > now ? end : Math.abs(end) + TURN_US) - now),
+          ...heldAs,
+        };
       },
     };
   }
@@ -123,18 +127,18 @@ LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.
   peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
     const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
-      sql: sql`SELECT l.name, CASE WHEN l.until <= n.now AND (${this.isFirst()}) OR ${this.mayEnter()} THEN 0
-ELSE greatest(0, l.until + CASE WHEN l.until > n.now THEN 0 ELSE ${TURN} END - n.now) END AS free_us
+      sql: sql`SELECT l.name, CASE WHEN ${this.isFree()} OR ${this.mayEnter()} THEN 0
+ELSE greatest(0, abs(l.until) + CASE WHEN l.until > n.now THEN 0 ELSE ${TURN} END - n.now) END AS free_us
 FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`,
       prepared: claims.length === 1,
       read: (reply) => freeInMs(claims, reply),
     };
   }
 
-  /** Condition: the wait queue lets this process go first. */
-  private isFirst(): Sql {
+  /** Condition: the key is free, and the wait queue lets this process go first. */
+  private isFree(): Sql {
     const { me, meLength } = this.names;
-    return sql`l.queue = '' OR left(l.queue, ${meLength}) = ${me}`;
+    return sql`l.until <= n.now AND (l.queue = '' OR left(l.queue, ${meLength}) = ${me} OR n.now - abs(l.until) NOT BETWEEN 0 AND ${TURN})`;
   }
 
   /** Condition: this process is not in the wait queue, which has room. */

@@ -25,3 +25,7 @@ export const migrationOf = (table: string, schema?: string): string => {
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 COMMENT ON TABLE ${name} IS '${VERSION}'`;
 };
+
+/** Returns the statements that create the table again. */
+export const recreationOf = (table: string, schema?: string): string =>
+  `DROP TABLE ${quoted(table, schema)}; ${migrationOf(table, schema)}`;

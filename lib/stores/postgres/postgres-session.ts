@@ -1,4 +1,4 @@
-import { Client, type ClientConfig } from 'pg';
+import { Client, type ClientConfig, type QueryConfig } from 'pg';
 import type { Runtime } from '../../core/runtime.js';
 import { type Sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
 
@@ -8,6 +8,8 @@ const TRANSIENT = new Set(['40001', '40P01', '55P03']);
 const NOT_PRIMARY = new Set(['25006', '57P03']);
 /** States of a server that may answer otherwise later. 57014 is a statement that took too long. */
 const PASSING = new Set([...NOT_PRIMARY, '53300', '57014']);
+/** State of a prepared statement whose columns have another type by now. It has executed nothing. */
+const STALE = '0A000';
 /** States of a connection that has ended, or of a broken server: the statement may stand. */
 const ENDED = /^(?:08|25P0[34]|40003|57P0[1245]|58|F0|XX)/;
 
@@ -75,6 +77,7 @@ export class PostgresSession implements SqlSession {
   onEnd: (() => void) | undefined;
   /** Names of statements that are prepared on this connection, by their text. */
   private readonly prepared = new Map<string, string>();
+  private names = 0;
 
   /** ECMAScript-private: the client knows the password. */
   readonly #client: Client;
@@ -117,25 +120,32 @@ export class PostgresSession implements SqlSession {
     return (this.#client as unknown as { readonly processID: number | null }).processID;
   }
 
-  /** Without parameters the driver takes several statements as one message, which the server executes as one transaction. */
-  async send<T>({ sql, read, prepared }: Statement<T>): Promise<T> {
-    if (this.isOver) throw new SqlFailure('the connection has ended', 'not-executed', { passing: true });
+  async send<T>({ sql, read, prepared = false }: Statement<T>): Promise<T> {
     const { text, values } = messageOf(sql);
-    const reply = await this.#client
-      .query({ text, values, ...(prepared && this.nameOf(text)) })
-      .catch((error: unknown) => {
-        const failure = failureOf(error as PostgresError, this);
-        if (failure.outcome === 'unknown' || NOT_PRIMARY.has(stateOf(failure)!)) this.destroy();
-        throw failure;
-      });
+    const exchange = (): Promise<unknown> =>
+      this.exchange({ text, values, ...(prepared && this.nameOf(text)) });
+    const reply = await exchange().catch((failure: unknown) => {
+      if (stateOf(failure) !== STALE || !this.prepared.delete(text)) throw failure;
+      return exchange();
+    });
     return read(reply);
+  }
+
+  /** Without parameters the driver takes several statements as one message, which the server executes as one transaction. */
+  private async exchange(query: QueryConfig): Promise<unknown> {
+    if (this.isOver) throw new SqlFailure('the connection has ended', 'not-executed', { passing: true });
+    return this.#client.query(query).catch((error: unknown) => {
+      const failure = failureOf(error as PostgresError, this);
+      if (failure.outcome === 'unknown' || NOT_PRIMARY.has(stateOf(failure)!)) this.destroy();
+      throw failure;
+    });
   }
 
   /** A pooler may send the next statement to a process that knows no name. */
   private nameOf(text: string): { name?: string } {
     const { backend, prepared } = this;
     if (!backend) return {};
-    const name = prepared.get(text) ?? `lock ${prepared.size}`;
+    const name = prepared.get(text) ?? `lock ${(this.names += 1)}`;
     prepared.set(text, name);
     return { name };
   }

@@ -22,10 +22,10 @@ export const NOW = raw('(extract(epoch FROM clock_timestamp()) * 1000000)::bigin
 /** Table of one row with one `now`. The server never evaluates a volatile function of a subquery twice. */
 export const ONE_NOW = sql`(SELECT ${NOW} AS now) n`;
 /**
- * New end of a hold that is released. Without waiting processes it says nothing about the time: a key that was released
- * must not be taken again when the clock steps back.
+ * New end of a hold that is released: no time, or while processes wait the time below 0, where the turn of the first one
+ * begins. So its key is free, whatever the clock says later.
  */
-export const RELEASED = sql`CASE WHEN queue = '' THEN 0 ELSE ${NOW} END`;
+export const RELEASED = sql`CASE WHEN queue = '' THEN 0 ELSE -${NOW} END`;
 /** `TURN_US` in statements. A number that never changes is no parameter. */
 export const TURN = raw(String(TURN_US));
 

@@ -64,6 +64,8 @@ export interface NoteStatements {
 export interface SqlDialect {
   /** Name for messages. */
   readonly name: string;
+  /** Gets warnings, once the store is being opened. */
+  storeHost?: StoreHost | undefined;
   readonly poll: PollTraits;
   readonly exclusive: KindStatements<ExclusiveClaim>;
   readonly permit: KindStatements<PermitClaim>;
@@ -91,12 +93,23 @@ export interface SqlDialect {
    */
   settle(failed: SqlSession, run: RunStatement): Promise<boolean>;
   /**
-   * Checks the table, its version, the rights and the server; resolves with warnings. Later ones go to the host.
+   * Checks the login, the connections and the settings of the server.
    *
    * @throws {LockConfigurationError} when locks cannot work
    */
-  check(run: RunStatement, host: StoreHost): Promise<readonly string[]>;
-  /** Creates the table if it is missing. */
+  checkServer(run: RunStatement): Promise<void>;
+  /**
+   * Checks the table, its version and the rights; resolves with warnings. Later ones go to `storeHost`. `alone` sends on a
+   * connection of its own.
+   *
+   * @throws {LockConfigurationError} when locks cannot work
+   */
+  check(run: RunStatement, alone: RunStatement): Promise<readonly string[]>;
+  /**
+   * Creates the table if it is missing.
+   *
+   * @throws {LockConfigurationError} when that is not allowed
+   */
   migrate(run: RunStatement): Promise<void>;
   /** Ends the connections for notifications. */
   close(): void;

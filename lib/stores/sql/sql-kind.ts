@@ -8,7 +8,7 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { SendTerms } from '../load/unsent-requests.js';
 import type { KindStatements, SqlDialect } from './sql-dialect.js';
 import type { SqlLanes } from './sql-lanes.js';
-import type { Statement } from './sql.js';
+import { isRefused, type Statement } from './sql.js';
 
 /** Number of rows in one statement at most. */
 const BATCH = 100;
@@ -167,9 +167,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
 
 /** Whether the server refused a statement for a reason that other rows may not have. */
 const mayBeOfOneRow = (cause: unknown): boolean =>
-  cause instanceof StoreFailure &&
-  cause.outcome === 'not-executed' &&
-  (cause.transient || !(cause.passing || cause.overloaded));
+  isRefused(cause) || (cause instanceof StoreFailure && cause.outcome === 'not-executed' && cause.transient);
 
 /** Whether others have locked the row. */
 const isLocked = (reply: ExtendReply): boolean =>

@@ -3,7 +3,7 @@ import type { StoreFailure } from '../../core/seam/store-failure.js';
 import { Load } from '../load/load.js';
 import type { SendTerms } from '../load/unsent-requests.js';
 import { Lane, type LaneHost, type MakeStatement } from './lane.js';
-import type { SqlDialect } from './sql-dialect.js';
+import type { RunStatement, SqlDialect } from './sql-dialect.js';
 import { SqlFailure, type SqlSession, type Statement } from './sql.js';
 
 /** A claim, and where it stood in the list. */
@@ -20,6 +20,8 @@ export class SqlLanes {
   private readonly lanes: readonly Lane[];
   private readonly looking: Lane;
   private readonly ending: Lane;
+  private readonly apartLanes = new Set<Lane>();
+  private readonly host: LaneHost;
   /** Whether nothing comes any more of a failed session. */
   private readonly settled = new WeakMap<SqlSession, Promise<boolean>>();
 
@@ -27,12 +29,19 @@ export class SqlLanes {
     private readonly dialect: SqlDialect,
     { runtime, timeoutMs }: Pick<LaneHost, 'runtime' | 'timeoutMs'>,
     count: number,
+    /** What each connection waits for. */
+    ready?: () => Promise<void>,
   ) {
     const load = new Load();
+    const connect = async (): Promise<SqlSession> => {
+      await ready?.();
+      return dialect.connect();
+    };
     const host: LaneHost = {
-      ...{ name: dialect.name, runtime, timeoutMs, load, connect: () => dialect.connect() },
+      ...{ name: dialect.name, runtime, timeoutMs, load, connect },
       ...(dialect.probe && { probe: (finalKey) => dialect.probe!(finalKey) }),
     };
+    this.host = host;
     this.lanes = Array.from({ length: count }, () => new Lane(host));
     this.looking = new Lane(host);
     this.ending = new Lane(host);
@@ -56,6 +65,18 @@ export class SqlLanes {
   /** Sends a statement that changes no hold, beside all others. */
   look<T>(statement: Statement<T>): Promise<T> {
     return this.looking.run(() => statement);
+  }
+
+  /** Sends statements on a connection of their own, which does not wait for `ready`. */
+  async apart<T>(use: (run: RunStatement) => Promise<T>): Promise<T> {
+    const lane = new Lane({ ...this.host, connect: () => this.dialect.connect() });
+    this.apartLanes.add(lane);
+    try {
+      return await use((statement) => lane.run(() => statement));
+    } finally {
+      this.apartLanes.delete(lane);
+      lane.destroy();
+    }
   }
 
   /** Parts claims by lane, with at most `most` in each part. */
@@ -97,7 +118,9 @@ export class SqlLanes {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.lanes, this.looking, this.ending].map((lane) => lane.close()));
+    await Promise.all(
+      [...this.lanes, this.looking, this.ending, ...this.apartLanes].map((lane) => lane.close()),
+    );
   }
 
   private numberOf(finalKey: string): number {

@@ -15,7 +15,7 @@ export const TURN_US = 250_000;
 /** Processes that stand in the wait queue of a key at most; further ones only ask. */
 export const MAX_QUEUED = 64;
 /** Longest name in a table, in bytes. */
-const MAX_BYTES = 500;
+export const MAX_BYTES = 500;
 
 /** Reads a reply that says nothing. */
 export const nothing = (): void => undefined;

@@ -1,4 +1,5 @@
 import type { Runtime } from '../../core/runtime.js';
+import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import { printsOnly } from '../../core/printing.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
@@ -6,9 +7,10 @@ import type { LockStore, StoreHost } from '../../core/seam/lock-store.js';
 import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { firstOnPage, foundAt, invalidCursor, keyPage, PAGE_KEYS } from '../key-pages.js';
 import { checkSqlKey } from './sql-terms.js';
-import type { SqlDialect } from './sql-dialect.js';
+import type { RunStatement, SqlDialect } from './sql-dialect.js';
 import { SqlKind } from './sql-kind.js';
 import { SqlLanes } from './sql-lanes.js';
+import { isRefused } from './sql.js';
 import { isNote, SqlNotes } from './sql-notes.js';
 import { Sweeper } from './sweeper.js';
 
@@ -32,6 +34,7 @@ export class SqlStore implements LockStore {
   readonly processes: SqlNotes;
   private readonly lanes: SqlLanes;
   private readonly sweeper: Sweeper;
+  private migrating: Promise<void> | undefined;
 
   constructor(
     private readonly dialect: SqlDialect,
@@ -41,7 +44,8 @@ export class SqlStore implements LockStore {
     this.name = dialect.name;
     this.place = `${dialect.name} ${settings.place}`;
     this.commandTimeoutMs = timeoutMs;
-    this.lanes = new SqlLanes(dialect, { runtime, timeoutMs }, settings.lanes);
+    const ready = settings.migratesOnStart ? () => this.migrated() : undefined;
+    this.lanes = new SqlLanes(dialect, { runtime, timeoutMs }, settings.lanes, ready);
     this.sweeper = new Sweeper(runtime, () => dialect.sweep((statement) => this.lanes.look(statement)));
     this.kinds = {
       exclusive: new SqlKind(runtime, this.lanes, dialect, dialect.exclusive),
@@ -51,20 +55,36 @@ export class SqlStore implements LockStore {
   }
 
   /**
-   * Checks the table, the rights and the server; with `migrate: 'on start'` creates the table first.
+   * Checks the server, the table and the rights; with `migrate: 'on start'` creates the table before.
    *
    * @throws {LockConfigurationError} when locks cannot work, with the statement to run
    */
   async open(host: StoreHost): Promise<void> {
-    if (this.settings.migratesOnStart) await this.migrate();
-    for (const warning of await this.dialect.check((statement) => this.lanes.look(statement), host))
-      host.warn(warning);
+    const { dialect, lanes, settings } = this;
+    dialect.storeHost = host;
+    const look: RunStatement = (statement) => lanes.look(statement);
+    await (settings.migratesOnStart ? this.migrated() : dialect.checkServer(look).catch(asConfiguration));
+    const warnings = await lanes.apart((alone) => dialect.check(look, alone)).catch(asConfiguration);
+    for (const warning of warnings) host.warn(warning);
     this.sweeper.start();
   }
 
   /** Creates the table if it is missing, and never changes an existing one. Needs the right to do so. */
   async migrate(): Promise<void> {
-    await this.dialect.migrate((statement) => this.lanes.look(statement));
+    const { dialect } = this;
+    const migrate = async (run: RunStatement): Promise<void> => {
+      await dialect.checkServer(run);
+      await dialect.migrate(run);
+    };
+    await this.lanes.apart(migrate).catch(asConfiguration);
+  }
+
+  /** Migrates once, before the first connection of a lane: a request may come before the app has started. */
+  private migrated(): Promise<void> {
+    return (this.migrating ??= this.migrate().catch((error: unknown) => {
+      this.migrating = undefined;
+      throw error;
+    }));
   }
 
   checkKey(finalKey: string): void {
@@ -114,3 +134,12 @@ export class SqlStore implements LockStore {
 }
 
 printsOnly(SqlStore, ({ place }) => ({ place }));
+
+/** What the server refuses at the start, it refuses later, too. */
+const asConfiguration = (failure: unknown): never => {
+  if (!isRefused(failure)) throw failure;
+  throw new LockConfigurationError(
+    `A statement that locks need is refused: ${failure.message}. Change what the server names, then start again.`,
+    { cause: failure },
+  );
+};

@@ -90,3 +90,9 @@ export class SqlFailure extends StoreFailure {
     return this.#session;
   }
 }
+
+/** Returns whether the server has refused a statement, and would do so again. */
+export const isRefused = (failure: unknown): failure is StoreFailure =>
+  failure instanceof StoreFailure &&
+  failure.outcome === 'not-executed' &&
+  !(failure.transient || failure.passing || failure.overloaded);

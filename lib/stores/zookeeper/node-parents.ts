@@ -1,6 +1,7 @@
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { NodeQueue } from './lock-nodes.js';
-import { ancestorsOf } from './lock-path.js';
+import type { EmptyContainers } from './empty-containers.js';
+import { ancestorsOf, type LockPaths } from './lock-path.js';
 import { CONTAINER, create, getChildren, remove, type Acl } from './requests.js';
 import { CODE, hasCode, unless } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';
@@ -8,13 +9,14 @@ import type { ZkSession } from './zk-session.js';
 /** How often the server may remove an empty container between two requests. */
 export const CREATE_TRIES = 5;
 
-/** Creates the nodes that contain the nodes of locks. The server removes such a container when it has been empty. */
+/** Creates the nodes that contain the nodes of locks, as containers: they are removed when they have been empty. */
 export class NodeParents {
-  /** @param mayNest whether an option says where locks are, so that one may be inside another */
+  /** @param empty removes what was created here */
   constructor(
     private readonly session: ZkSession,
     private readonly acls: readonly Acl[],
-    private readonly mayNest: boolean,
+    private readonly paths: Pick<LockPaths, 'mayNest' | 'basePath'>,
+    private readonly empty: Pick<EmptyContainers, 'add'>,
   ) {}
 
   /**
@@ -24,7 +26,7 @@ export class NodeParents {
    */
   async create(path: string, until: number, ofPermits = false): Promise<void> {
     const above = ancestorsOf(path);
-    const suspects = this.mayNest ? above : ofPermits ? above.slice(-1) : [];
+    const suspects = this.paths.mayNest ? above : ofPermits ? above.slice(-1) : [];
     const textFor = (one: string): string => (ofPermits && one === above.at(-1) ? IN_USE : NESTED);
     await Promise.all(suspects.map((one) => this.checkNoLock(one, textFor(one), until)));
     for (let tries = 1; !(await this.createAll([...above, path], until)); tries += 1) {
@@ -56,6 +58,8 @@ export class NodeParents {
     for (const path of paths) {
       try {
         await this.session.request(create(path, CONTAINER, this.acls), { until });
+        // All keys are in the base path.
+        if (!`${this.paths.basePath}/`.startsWith(`${path}/`)) this.empty.add(path);
       } catch (failure) {
         if (hasCode(failure, CODE.noNode)) return false;
         if (!hasCode(failure, CODE.nodeExists)) throw failure;

@@ -12,6 +12,7 @@ import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { checkFunction, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
 import { foundAt, keyPageOf } from '../key-pages.js';
+import { EmptyContainers } from './empty-containers.js';
 import { HeldNodes, revocationOf } from './held-nodes.js';
 import { LockPaths } from './lock-path.js';
 import { NodeLocks } from './node-locks.js';
@@ -98,6 +99,7 @@ export class ZooKeeperStore implements LockStore {
   private readonly places = new Places();
   private readonly locks: NodeLocks;
   private readonly parents: NodeParents;
+  private readonly empty: EmptyContainers;
   private readonly acls: readonly Acl[];
   private readonly hosts = new StoreHosts();
   private readonly sessionTimeoutMs: number | undefined;
@@ -138,7 +140,8 @@ export class ZooKeeperStore implements LockStore {
     });
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;
     this.session = session;
-    this.parents = new NodeParents(session, acls, paths.mayNest);
+    this.empty = new EmptyContainers(runtime, session);
+    this.parents = new NodeParents(session, acls, paths, this.empty);
     const heldNodes = new HeldNodes({
       ...{ runtime, session },
       remove: (place) => places.remove(place),
@@ -257,6 +260,7 @@ export class ZooKeeperStore implements LockStore {
 
   close(): Promise<void> {
     this.processes.close();
+    this.empty.close();
     return this.session.close({ keepsNodes: this.places.holdLocks });
   }
 

@@ -63,6 +63,21 @@ it('a server that ends connections with their transactions keeps those of the st
   }
 });
 
+describe('a table that gets a trigger while apps run', () => {
+  it('lets no request be granted beside a holder', async () => {
+    const [one, two] = [lab.open(), lab.open()];
+    const lease = await one.locks.acquire(newKey());
+    await two.manager.open();
+    await lab.query('CREATE TRIGGER late BEFORE UPDATE ON nest_lock FOR EACH ROW SET @seen = 1');
+    try {
+      await expect(two.locks.tryAcquire(lease.key)).rejects.toThrow('must have no trigger');
+    } finally {
+      await lab.query('DROP TRIGGER late');
+    }
+    expect(await two.locks.tryAcquire(lease.key)).toBeNull();
+  });
+});
+
 describe('the sweep', () => {
   const settings = { table: 'nest_lock', runtime: systemRuntime(), pooled: true, timeoutMs: 2_000 };
 

@@ -91,8 +91,8 @@ describe('an app on MySQL does not start', () => {
     await (await start(lab.store({ table }))).close();
   });
 
-  it('without a database in the address', async () => {
-    expect((await refusal({ uri: uriOf({ database: '' }) })).message).toMatch(
+  it.each([undefined, 'on start'] as const)('without a database, with migrate: %s', async (migrate) => {
+    expect((await refusal({ uri: uriOf({ database: '' }), migrate })).message).toMatch(
       /has no database.*host:3306\/app/,
     );
   });
@@ -112,6 +112,35 @@ describe('an app on MySQL does not start', () => {
     expect((await refusal({ uri: lab.server.uri, table })).message).toContain(
       `ALTER TABLE \`${table}\` ENGINE = InnoDB`,
     );
+  });
+
+  it.each([
+    ['without its primary key', 'DROP PRIMARY KEY', /PRIMARY|two owners get one key/],
+    [
+      'with a primary key of other columns',
+      'DROP PRIMARY KEY, ADD PRIMARY KEY (name, owner)',
+      /two owners get one key/,
+    ],
+    ['without a column', 'DROP COLUMN bell', /bell/],
+    ['with a column that is too short', 'MODIFY owner VARBINARY(9) NOT NULL', /owner/],
+    ['with a column of another type', 'MODIFY until INT NOT NULL', /until/],
+    ['with names that are folded', 'MODIFY name VARCHAR(512) CHARACTER SET latin1', /two keys are one/],
+    ['with a rule for its values', "ADD CHECK (kind <> 'permit')", /CONSTRAINT/],
+  ])('%s, also with migrate: on start', async (_, change, reason) => {
+    const table = newKey('changed');
+    await lab.query(`${migrationOf(table)}; ALTER TABLE ${table} ${change}`);
+    for (const migrate of [undefined, 'on start'] as const) {
+      const { message } = await refusal({ uri: lab.server.uri, table, migrate });
+      expect(message).toMatch(reason);
+      expect(message).toContain(`run: DROP TABLE \`${table}\`; CREATE TABLE`);
+    }
+  });
+
+  it('with a trigger that spoils what its statements reply', async () => {
+    const table = newKey('triggered');
+    await lab.query(`${migrationOf(table)};
+CREATE TRIGGER ${table} BEFORE UPDATE ON ${table} FOR EACH ROW SET @seen = 1`);
+    expect((await refusal({ uri: lab.server.uri, table })).message).toContain('must have no trigger');
   });
 
   it.each(RIGHTS)('without the right %s', async (missing) => {
@@ -139,8 +168,11 @@ describe('an app on MySQL does not start', () => {
   });
 
   it('when connections share a session of the server, and the error says pooled: true', async () => {
-    const connection = () => ({ uri: lab.server.uri });
-    const settings = { connection, table: 'nest_lock', runtime: systemRuntime() };
+    const settings = {
+      connection: () => ({ uri: lab.server.uri }),
+      table: 'nest_lock',
+      runtime: systemRuntime(),
+    };
     const dialect = new MysqlDialect({ ...settings, pooled: false, timeoutMs: commandTimeoutMs });
     const session = await dialect.connect();
     const shared = { name: 'MySQL', runtime: systemRuntime(), timeoutMs: commandTimeoutMs };

@@ -24,7 +24,9 @@ const open = async (pooled = false, commandTimeoutMs = 2_000) => {
   const proxy = await lab.proxy();
   const store = { uri: `${user}:${proxy.port}/app`, lanes: 1, pooled, commandTimeoutMs };
   // The record of the process is a row, too: while another transaction locks the gap beside it, its INSERT would wait there.
-  const { locks } = lab.open({ watchdogMs: 60_000, holderInfo: false }, store);
+  const { locks, manager } = lab.open({ watchdogMs: 60_000, holderInfo: false }, store);
+  // What the start tries are acquires, too.
+  await manager.open();
   const key = newKey();
   await locks.withLock(key, () => undefined);
   return { proxy, locks, key };

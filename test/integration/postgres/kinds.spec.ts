@@ -44,6 +44,31 @@ describe('an exclusive lock and a permit of one key', () => {
   });
 });
 
+describe('a column that gets another type while apps run', () => {
+  it.each([
+    ['owner TYPE varchar(400)', 'owner TYPE text COLLATE "C"'],
+    ['fence TYPE numeric', 'fence TYPE bigint'],
+  ])('disturbs no request: %s', async (change, back) => {
+    const [one, two] = [lab.open(), lab.open()];
+    const key = newKey();
+    const use = async (): Promise<void> => {
+      const lease = await one.locks.acquire(key);
+      expect(await two.locks.tryAcquire(key)).toBeNull();
+      const waiting = two.locks.acquire(key, { waitMs: 10_000 });
+      await lab.waiting(key);
+      await lease.extend(5_000);
+      await lease.release();
+      await (await waiting).release();
+    };
+    // The server plans a statement once and for all after some times.
+    for (let i = 0; i < 6; i += 1) await use();
+    for (const type of [change, back]) {
+      await lab.query(`ALTER TABLE nest_lock ALTER COLUMN ${type}`);
+      await use();
+    }
+  });
+});
+
 describe('a table that is dropped and created again', () => {
   it('is used by connections that are open, and tokens grow on', async () => {
     const { locks } = lab.open();

@@ -125,6 +125,62 @@ describe('PostgresStore does not open', () => {
     await lab.store({ table }).open(storeHost());
   });
 
+  it.each([
+    ['without its primary key', 'DROP CONSTRAINT NAME_pkey', /ON CONFLICT/],
+    ['with a primary key of other columns', 'DROP CONSTRAINT NAME_pkey, ADD UNIQUE (name)', /ON CONFLICT/],
+    ['without a column', 'DROP COLUMN permits', /permits.* does not exist/],
+    ['with a column that is too short', 'ALTER owner TYPE varchar(9)', /too long/],
+    ['with a column of another type', 'ALTER until TYPE text', /bigint|text/],
+    ['with names that are folded', 'ALTER name TYPE text COLLATE folded', /two keys are one/],
+    ['with a trigger that refuses rows', 'ENABLE ALWAYS TRIGGER refusing', /not these rows/],
+    ['with a rule for its values', "ADD CHECK (kind <> 'permit')", /violates check constraint/],
+  ])('%s, also with migrate: on start', async (_, change, reason) => {
+    const table = newKey('changed');
+    await lab.query(`${migrationOf(table)}; ALTER TABLE ${table} OWNER TO app;
+CREATE COLLATION IF NOT EXISTS folded (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'not these rows'; END $$;
+CREATE TRIGGER refusing BEFORE INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION refuse(); ALTER TABLE ${table} DISABLE TRIGGER refusing;
+ALTER TABLE ${table} ${change.replace('NAME', table)}`);
+    for (const migrate of [undefined, 'on start'] as const) {
+      const message = await refusal({ table, migrate });
+      expect(message).toMatch(reason);
+      expect(message).toContain(`run: DROP TABLE "${table}"; CREATE TABLE`);
+    }
+  });
+
+  it('with row level security that keeps rows from its role, and the error has the statements to run', async () => {
+    const connectionString = await roleWith(...RIGHTS);
+    await lab.query('ALTER TABLE nest_lock ENABLE ROW LEVEL SECURITY');
+    try {
+      const message = await refusal({ connectionString });
+      expect(message).toContain('ALTER TABLE "nest_lock" DISABLE ROW LEVEL SECURITY');
+      await lab.query(/CREATE POLICY.*\)(?=\.)/.exec(message)![0]);
+      await lab.store({ connectionString }).open(storeHost());
+      await lab.query("CREATE POLICY other ON nest_lock AS RESTRICTIVE USING (name <> 'x')");
+      expect(await refusal({ connectionString })).toContain('Row level security');
+    } finally {
+      await lab.query(
+        'DROP POLICY IF EXISTS locks ON nest_lock; DROP POLICY IF EXISTS other ON nest_lock; ALTER TABLE nest_lock DISABLE ROW LEVEL SECURITY',
+      );
+    }
+  });
+
+  it('with a table in a schema that the role may not use, and the error has the statement to run', async () => {
+    const [table, schema, connectionString] = [newKey('hidden'), newKey('schema'), await roleWith()];
+    await lab.query(`CREATE SCHEMA ${schema}; ${migrationOf(table, schema)}`);
+    const message = await refusal({ table, connectionString });
+    expect(message).toContain(`GRANT USAGE ON SCHEMA "${schema}" TO "role_`);
+    expect(message).toContain('CREATE TABLE');
+  });
+
+  it.each<[string, PostgresStoreOptions, RegExp]>([
+    ['a schema that is not there', { schema: 'gone' }, /run: CREATE SCHEMA "gone"/],
+    ['no schema', { settings: { options: '-c search_path=gone' } }, /run: CREATE SCHEMA .*option schema/],
+    ['a parameter that the server does not know', { settings: { options: '-c gone=1' } }, /gone/],
+  ])("with migrate: 'on start' and %s", async (_, options, message) => {
+    expect(await refusal({ ...options, migrate: 'on start' })).toMatch(message);
+  });
+
   it.each(RIGHTS)('without the right %s', async (missing) => {
     const connectionString = await roleWith(...RIGHTS.filter((right) => right !== missing));
     expect(await refusal({ connectionString })).toContain(
@@ -178,7 +234,8 @@ describe('PostgresStore does not open', () => {
     const port = await pooler((socket) => {
       socket.once('data', () => socket.end(Buffer.concat([Buffer.from('E'), length, Buffer.from(error)])));
     });
-    expect(await refusal({ connectionString: uriOf(port) })).toMatch(POOLED);
+    for (const migrate of [undefined, 'on start'] as const)
+      expect(await refusal({ connectionString: uriOf(port), migrate })).toMatch(POOLED);
   });
 
   it('behind a pooler that accepts them: its connections have no process in the server', async () => {
@@ -193,7 +250,8 @@ describe('PostgresStore does not open', () => {
       socket.on('data', (chunk) => void server.write(chunk));
       socket.on('close', () => server.destroy());
     });
-    expect(await refusal({ connectionString: uriOf(port) })).toMatch(POOLED);
+    for (const migrate of [undefined, 'on start'] as const)
+      expect(await refusal({ connectionString: uriOf(port), migrate })).toMatch(POOLED);
     await lab.store({ connectionString: uriOf(port), pooled: true }).open(storeHost());
   });
 });
@@ -203,6 +261,17 @@ describe('PostgresStore opens', () => {
     const table = newKey('new');
     await lab.store({ table, migrate: 'on start' }).open(storeHost());
     expect(await lab.query(`SELECT count(*) FROM ${table}`)).toEqual([{ count: '0' }]);
+  });
+
+  it("with migrate: 'on start', also after a first request whose migration has failed", async () => {
+    const { locks } = lab.open({}, { table: newKey('new'), migrate: 'on start' });
+    await lab.query("ALTER ROLE app SET default_transaction_read_only = 'on'");
+    try {
+      await expect(locks.ping()).rejects.toThrow(/is read-only.*address of the primary/);
+    } finally {
+      await lab.query('ALTER ROLE app RESET default_transaction_read_only');
+    }
+    expect(await locks.withLock('key', () => 'ran')).toBe('ran');
   });
 
   it('its table by eight processes at once, in a schema of its own', async () => {

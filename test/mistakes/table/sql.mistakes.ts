@@ -64,7 +64,7 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
   {
     name: 'a release ends at the time of the server, which may be set back',
     edits: {
-      mysql: [{ in: 'mysql-terms:RELEASED', find: "IF(queue = '', 0, ${NOW})", replace: '(${NOW})' }],
+      mysql: [{ in: 'mysql-terms:RELEASED', find: "IF(queue = '', 0, -${NOW})", replace: '(${NOW})' }],
     },
     async play(stage) {
       const [claim, next] = [stage.claim(), stage.claim()];
@@ -254,9 +254,9 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     edits: {
       mysql: [
         {
-          in: 'MysqlExclusive.upsert',
-          find: "(queue = '' OR LEFT(queue, ${me.length}) = ${me} OR until + ${TURN_US} <= ${NOW}))`;",
-          replace: '${me.length} > 0)`;',
+          in: 'MysqlExclusive.isFree',
+          find: "(queue = '' OR LEFT(queue, ${me.length}) = ${me} OR ${NOW} - ABS(until) NOT BETWEEN 0 AND ${TURN_US})`;",
+          replace: '${me.length} > 0`;',
         },
       ],
     },

@@ -85,6 +85,10 @@ export class SimDialect implements SqlDialect {
     return statement('other', () => undefined);
   }
 
+  checkServer(): Promise<void> {
+    return Promise.resolve();
+  }
+
   check(): Promise<readonly string[]> {
     return Promise.resolve([]);
   }

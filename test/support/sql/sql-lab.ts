@@ -1,3 +1,5 @@
+import type { Lease } from '../../../lib/core/lease/lease.js';
+import type { LockService } from '../../../lib/lock.service.js';
 import type { MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { until } from '../async.js';
@@ -7,6 +9,12 @@ import { TcpProxy } from '../tcp-proxy.js';
 
 /** Options that the stores on all databases have. */
 export type SqlStoreOptions = Omit<MysqlStoreOptions, 'uri' | 'options'>;
+
+/** Keys of {@link SqlLab.releaseBeforeDeadWaiters}. */
+const WAITED_FOR = ['lock-released', 'lock-forced', 'permit-released', 'permit-forced'];
+
+const tryAcquire = (locks: LockService, key: string): Promise<Lease | null> =>
+  key.startsWith('permit') ? locks.permits(key, { permits: 1 }).tryAcquire() : locks.tryAcquire(key);
 
 let keys = 0;
 
@@ -125,6 +133,26 @@ export abstract class SqlLab<
   foreignTransaction(...locked: readonly string[]): Promise<ForeignTransaction> {
     const names = locked.map((key) => `'${rowName(key)}'`).join(', ');
     return this.transaction(`SELECT * FROM nest_lock WHERE name IN (${names}) FOR UPDATE`);
+  }
+
+  /** Releases keys of each kind, and in each way, for which a process waits that has crashed. */
+  async releaseBeforeDeadWaiters(locks: LockService): Promise<void> {
+    for (const key of WAITED_FOR) {
+      const lease = (await tryAcquire(locks, key))!;
+      await this.query(
+        `UPDATE nest_lock SET queue = ',0123456789ab' WHERE name = '${rowName(key)}' AND member = ''`,
+      );
+      if (key.endsWith('forced')) await locks.forceUnlock(key);
+      else await lease.release();
+    }
+  }
+
+  /** Resolves when the released keys can be acquired. `inspect` shows no holder before. */
+  async allFree(locks: LockService): Promise<void> {
+    for (const key of WAITED_FOR) {
+      const [seen, lease] = [await locks.inspect(key), await tryAcquire(locks, key)];
+      if (seen !== null || lease === null) throw new Error(`${key} is not free: ${JSON.stringify(seen)}`);
+    }
   }
 
   /** Ends `one` with the test. */
