@@ -5,7 +5,9 @@ import { CLUSTER_MISTAKES, REPLICATED_MISTAKES } from './table/cluster.mistakes.
 import { CLUSTER_FAILOVER_MISTAKES, SENTINEL_FAILOVER_MISTAKES } from './table/failover.mistakes.js';
 import { QUORUM_MISTAKES } from './table/quorum.mistakes.js';
 import { SQL_MISTAKES } from './table/sql.mistakes.js';
+import { LANE_MISTAKES } from './table/lane.mistakes.js';
 import { SQL_SIMULATED_MISTAKES } from './table/sql-simulated.mistakes.js';
+import { SQL_TOGETHER_MISTAKES } from './table/sql-together.mistakes.js';
 import { ZOOKEEPER_SIMULATED_MISTAKES } from './table/zookeeper-simulated.mistakes.js';
 import type { Mistake } from './mistake.js';
 import type { Edit } from './source/edit.js';
@@ -17,12 +19,15 @@ const IN_SOURCE: readonly Pick<Mistake, 'name' | 'edits'>[] = [
   ...MISTAKES.filter(({ edits }) => edits !== undefined),
   ...QUORUM_MISTAKES,
   ...SQL_SIMULATED_MISTAKES,
+  ...LANE_MISTAKES,
   ...ZOOKEEPER_SIMULATED_MISTAKES,
   ...CLUSTER_MISTAKES,
   ...REPLICATED_MISTAKES,
   ...CLUSTER_FAILOVER_MISTAKES,
   ...SENTINEL_FAILOVER_MISTAKES,
-  ...SQL_MISTAKES.flatMap(({ name, edits }) => Object.values(edits).map((own) => ({ name, edits: own }))),
+  ...[...SQL_MISTAKES, ...SQL_TOGETHER_MISTAKES].flatMap(({ name, edits }) =>
+    Object.values(edits).map((own) => ({ name, edits: own })),
+  ),
 ];
 
 const printer = ts.createPrinter({ removeComments: true });

@@ -29,6 +29,11 @@ export class ReadyRequests<Q> {
     return undefined;
   }
 
+  /** All of them, in about this order. */
+  *[Symbol.iterator](): Generator<Q> {
+    for (const entry of this.heap) if (this.has(entry)) yield entry.one;
+  }
+
   add(one: Q, urgentFrom = Infinity): void {
     const { heap } = this;
     const entry: Entry<Q> = { one, urgentFrom, number: (this.added += 1) };

@@ -1,9 +1,16 @@
 import { ReadyRequests } from './ready-requests.js';
 
 /** Classes of requests, the most urgent one first. */
-const URGENCIES = ['renewal', 'release', 'woken', 'other'] as const;
+const URGENCIES = ['renewal', 'release', 'woken', 'repeated', 'other'] as const;
+/** Rank of requests that are sent again. */
+const REPEATED = URGENCIES.indexOf('repeated');
+/** Number of requests that are looked at for others to send together with one. */
+const MAX_LOOKED_AT = 256;
 
-/** How soon a request is sent. `woken`: an acquire of a caller that has waited for its key, or a forced unlock. */
+/**
+ * How soon a request is sent. `woken`: an acquire of a caller that has waited for its key, or a forced unlock. `repeated`: a
+ * request that has been sent without a reply.
+ */
 export type Urgency = (typeof URGENCIES)[number];
 
 /** A request that waits, as the queue sees it. */
@@ -17,7 +24,7 @@ export interface Queued {
   /** Owner of an acquire. */
   readonly owner?: string | undefined;
   /** Until when it may be sent. */
-  readonly until: number;
+  until: number;
   /** For a renewal: from when it lets no other request go first. */
   readonly urgentFrom?: number | undefined;
   /** Its class: that of the most urgent request behind it in its lines. Set by the queue. */
@@ -82,13 +89,28 @@ export class RequestQueue<Q extends Queued> {
     return next;
   }
 
+  /** Returns further requests that may be sent, at most `count`, about the most urgent first; as {@link next} does. */
+  more(count: number, fits: (one: Q) => boolean): Q[] {
+    const found: Q[] = [];
+    let looks = MAX_LOOKED_AT;
+    for (const ready of this.ready) {
+      for (const one of ready) {
+        if (found.length >= count || looks-- === 0) return found;
+        if (fits(one) && ready.delete(one)) found.push(one);
+      }
+    }
+    return found;
+  }
+
   /** Keeps a request, which was returned by {@link next}, from being sent until {@link resume}. */
   hold(one: Q): void {
     one.blockers += 1;
   }
 
   resume(one: Q): void {
-    if (this.all.has(one)) this.unblock(one);
+    if (!this.all.has(one)) return;
+    one.rank = Math.min(one.rank, REPEATED);
+    this.unblock(one);
   }
 
   delete(one: Q): void {

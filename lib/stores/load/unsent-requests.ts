@@ -73,10 +73,22 @@ export class UnsentRequests<Q extends Unsent> {
     const { urgency = 'other', lines = [], until, urgentFrom, owner, withdrawnBy = [] } = terms;
     const { runtime, timeoutMs } = this.host;
     const askedAt = runtime.now();
+    const isOpenEnded = until === undefined || (until <= askedAt && urgency === 'release');
+    // One literal, since spread objects are slow, and there is one for each request.
     return {
-      ...{ urgency, lines, urgentFrom, owner, withdrawnBy, askedAt, reject },
-      until: until === undefined || (until <= askedAt && urgency === 'release') ? askedAt + timeoutMs : until,
-      ...{ rank: 0, blockers: 0, isSent: false, timer: undefined, stops: [] },
+      urgency,
+      lines,
+      urgentFrom,
+      owner,
+      withdrawnBy,
+      askedAt,
+      reject,
+      until: isOpenEnded ? askedAt + timeoutMs : until,
+      rank: 0,
+      blockers: 0,
+      isSent: false,
+      timer: undefined,
+      stops: [],
     };
   }
 
@@ -101,30 +113,27 @@ export class UnsentRequests<Q extends Unsent> {
     if (request.isSent || !this.queue.all.has(request)) return;
     if (until < Infinity)
       request.timer = runtime.setTimer(() => this.timeIsOver(request), until - runtime.now(), true);
-    if (stops.length > 0) return;
     const withdraw = (): void => this.withdrawOne(request);
-    for (const signal of withdrawnBy) {
-      if (signal.aborted) return withdraw();
-      stops.push(onAbort(signal, withdraw));
-    }
+    if (withdrawnBy.some(({ aborted }) => aborted)) return withdraw();
+    if (stops.length === 0) for (const signal of withdrawnBy) stops.push(onAbort(signal, withdraw));
   }
 
   /** Returns the request to send, whose time is not over. It stays in its lines until {@link forget}. */
   next(now: number): Q | undefined {
-    const { load, runtime } = this.host;
     for (;;) {
       const request = this.queue.next(now);
       if (!request) return undefined;
-      if (now < request.until) {
-        runtime.clearTimer(request.timer);
-        load.unsent -= 1;
-        load.sends(now);
-        request.isSent = true;
-        return request;
-      }
+      if (now < request.until) return this.sends(request, now);
       // The timer is late.
       this.fail(request, this.whyUnsent(request));
     }
+  }
+
+  /** Returns further requests to send together with one, as {@link next} does; at most `count`. */
+  more(now: number, count: number, fits: (request: Q) => boolean): Q[] {
+    if (count <= 0) return [];
+    const found = this.queue.more(count, (one) => now < one.until && fits(one));
+    return found.map((request) => this.sends(request, now));
   }
 
   /** A request that was sent is unsent again, and is not sent until {@link resume}. */
@@ -138,6 +147,13 @@ export class UnsentRequests<Q extends Unsent> {
 
   resume(request: Q): void {
     this.queue.resume(request);
+  }
+
+  /** A request that was sent, and not executed, is sent again: before new ones, and until then at the latest. */
+  repeat(request: Q, until: number): void {
+    request.until = Math.max(request.until, until);
+    this.putBack(request);
+    this.resume(request);
   }
 
   /** Withdraws the acquire of an owner, if it was not sent. */
@@ -171,6 +187,15 @@ export class UnsentRequests<Q extends Unsent> {
     for (const stop of request.stops) stop();
     this.queue.delete(request);
     this.host.forgotten?.(request);
+  }
+
+  private sends(request: Q, now: number): Q {
+    const { load, runtime } = this.host;
+    runtime.clearTimer(request.timer);
+    load.unsent -= 1;
+    load.sends(now);
+    request.isSent = true;
+    return request;
   }
 
   /** After a blocked event loop, replies that have come are read first: without them the store would look silent. */

@@ -109,6 +109,7 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
     // A binlog of statements refuses writes in READ COMMITTED.
     const isolation = raw(format === 'STATEMENT' ? 'REPEATABLE READ' : 'READ COMMITTED');
     await session.send({ sql: sql`SET SESSION TRANSACTION ISOLATION LEVEL ${isolation}`, read: nothing });
+    session.sendsAlone = format === 'STATEMENT';
     session.isGuarded = await session
       .send({
         sql: sql`SELECT GET_LOCK(${bytes(session.guard)}, 0) AS got`,

@@ -2,11 +2,25 @@ import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { raw, sql, type Attempt, type Sql, type Statement } from '../sql/sql.js';
-import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
-import { bytes, HEAD, listOf, msOf, nameOf, nameTextOf, TURN_US, US } from '../sql/sql-terms.js';
+import { NO_ROW, raw, sql, type OneOf, type Sql, type Statement, type Together } from '../sql/sql.js';
+import type { KindStatements } from '../sql/sql-dialect.js';
+import {
+  bytes,
+  grantOf,
+  HEAD,
+  isTrue,
+  listOf,
+  msOf,
+  nameOf,
+  nameTextOf,
+  releasedRow,
+  repliesOf,
+  TURN_US,
+  US,
+} from '../sql/sql-terms.js';
 import type { MysqlBell } from './mysql-bell.js';
 import {
+  COMMIT,
   extended,
   idOf,
   joinedByName,
@@ -15,6 +29,7 @@ import {
   READ_ONLY,
   RELEASED,
   rowsOfClaims,
+  textRowsOf,
   type MysqlNames,
 } from './mysql-terms.js';
 
@@ -28,6 +43,18 @@ import {
  * without a second statement.
  */
 export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
+  readonly free: Together<ExclusiveClaim, AcquireReply> = {
+    one: (claim) => this.takeFree(claim),
+    many: (claims) => this.takeFreeOnes(claims),
+    inserting: { many: (claims) => this.insert(claims) },
+  };
+  readonly releases: Together<ExclusiveClaim, ReleaseReply> = {
+    many: (claims) => this.releaseAll(claims, RELEASED),
+  };
+  readonly keeps: Together<ExclusiveClaim, ReleaseReply> = {
+    many: (claims) => this.releaseAll(claims, sql`${NOW} + v.l`),
+  };
+
   constructor(
     private readonly names: MysqlNames,
     /** Undefined behind a proxy that shares connections. */
@@ -42,20 +69,12 @@ export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
     this.bell?.ring();
   }
 
-  acquire(claim: ExclusiveClaim, { isQueued }: Waiting): Statement<AcquireReply> | Attempt<AcquireReply> {
-    return isQueued ? this.upsert(claim) : { ...this.takeFree(claim), otherwise: () => this.upsert(claim) };
-  }
-
   /**
    * Takes a key that is free and that no process waits for, in less than half of the time of the upsert. Reply: the last
    * token; 0 when nothing has changed.
    */
-  private takeFree({
-    finalKey,
-    owner,
-    leaseMs,
-    tokens,
-  }: ExclusiveClaim): Statement<AcquireReply | undefined> {
+  private takeFree(claim: ExclusiveClaim): Statement<AcquireReply | undefined> {
+    const { finalKey, owner, leaseMs, tokens } = claim;
     const { table, bell } = this.names;
     return {
       sql: sql`UPDATE ${table} SET fence = LAST_INSERT_ID(GREATEST(fence + 1, ${NOW}) + ${tokens} - 1), kind = 'exclusive',
@@ -64,18 +83,71 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`
       prepared: true,
       read: (reply) => {
         const last = Number(idOf(reply));
-        if (last === 0) return undefined;
-        const token = last - tokens + 1;
-        return { status: 'granted', validForMs: leaseMs, ...(tokens > 0 && { token, tokens }) };
+        return last === 0 ? undefined : grantOf(claim, last);
       },
     };
+  }
+
+  /**
+   * Takes the free ones of several keys. A row that others have locked is skipped, so the reply never says "taken". New rows
+   * need a commit of their own: an insert waits for rows that others change, and their transactions may wait for this one. The order of
+   * the assignments is not promised, so none reads a column that another one sets.
+   */
+  private takeFreeOnes(claims: readonly ExclusiveClaim[]): Statement<readonly OneOf<AcquireReply>[]> {
+    const { table, bell } = this.names;
+    const byName = sql`${joinedByName(table)} ON t.name = v.n AND t.member = ''`;
+    const free = sql`(SELECT v.n, v.o, v.l, v.k FROM (${rowsOfClaims(claims)}) v ${byName}
+WHERE t.until <= ${NOW} AND t.queue = '' LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
+    return this.granting(
+      claims,
+      sql`UPDATE ${free} ${byName} SET t.fence = GREATEST(t.fence + 1, LAST_INSERT_ID()) + v.k - 1, t.kind = 'exclusive', t.owner = v.o,
+t.since = LAST_INSERT_ID(), t.until = LAST_INSERT_ID() + v.l, t.bell = ${bell} WHERE t.until <= LAST_INSERT_ID() AND t.queue = ''`,
+    );
+  }
+
+  /** Inserts the rows of keys that have none, in the order of their bytes. Other processes may do the same. */
+  private insert(claims: readonly ExclusiveClaim[]): Statement<readonly OneOf<AcquireReply>[]> {
+    const { table, bell } = this.names;
+    return this.granting(
+      claims,
+      sql`INSERT INTO ${table} (name, member, kind, owner, since, until, fence, bell)
+SELECT v.n, '', 'exclusive', v.o, LAST_INSERT_ID(), LAST_INSERT_ID() + v.l, LAST_INSERT_ID() + v.k - 1, ${bell}
+FROM (${rowsOfClaims(claims)}) v LEFT JOIN ${table} t FORCE INDEX (PRIMARY) ON t.name = v.n AND t.member = ''
+WHERE t.name IS NULL ORDER BY v.n ON DUPLICATE KEY UPDATE ${table}.member = ${table}.member`,
+    );
+  }
+
+  /** Returns a message whose statement grants keys: then its time is that of the row, beside the owner. */
+  private granting(
+    claims: readonly ExclusiveClaim[],
+    grants: Sql,
+  ): Statement<readonly OneOf<AcquireReply>[]> {
+    return {
+      sql: this.transaction(claims, grants, sql`fence, ${IS_NOW} AS is_now`),
+      read: (reply) => {
+        const rows = textRowsOf(reply, READ_AT);
+        const found = new Set(rows.map(({ name }) => name));
+        return repliesOf(claims, rows, (row, claim) => {
+          if (row && isTrue(row['is_now'])) return grantOf(claim, Number(row['fence']));
+          return found.has(nameTextOf(claim.finalKey)) ? undefined : NO_ROW;
+        });
+      },
+    };
+  }
+
+  /** A transaction: after an error of its last statement, nothing of it stands. Its statement number `READ_AT` reads the rows. */
+  private transaction(claims: readonly ExclusiveClaim[], change: Sql, columns: Sql): Sql {
+    const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
+    return sql`START TRANSACTION; SELECT LAST_INSERT_ID(${NOW}); ${change};
+SELECT name, owner, ${columns} FROM ${this.names.table} FORCE INDEX (PRIMARY) WHERE name IN (${names}) AND ${HEAD}; ${COMMIT}`;
   }
 
   /**
    * Reply: an even number is twice the first token; an odd one is 4 × µs until the next request + 2 if the key is held as
    * another kind + 1.
    */
-  private upsert({ finalKey, owner, leaseMs, tokens, waits }: ExclusiveClaim): Statement<AcquireReply> {
+  acquire(claim: ExclusiveClaim): Statement<AcquireReply> {
+    const { finalKey, owner, leaseMs, tokens, waits } = claim;
     const { table, me, bell } = this.names;
     const mayTake = sql`(owner = VALUES(owner) OR ${this.isFree()})`;
     const isNew = sql`(owner <> VALUES(owner) OR since = VALUES(since))`;
@@ -97,12 +169,7 @@ queue = IF(${mayTake}, IF(${isNew}, SUBSTRING(queue, IF(${own} > 0, ${own}, 1) +
       read: (reply) => {
         const id = idOf(reply);
         if (id === 0n) throw new StoreFailure(NO_REPLY, 'unknown', {});
-        if (id % 2n === 0n)
-          return {
-            status: 'granted',
-            validForMs: leaseMs,
-            ...(tokens > 0 && { token: Number(id / 2n), tokens }),
-          };
+        if (id % 2n === 0n) return grantOf(claim, Number(id / 2n) + tokens - 1);
         const heldAs = (id & 2n) === 2n ? ({ heldAs: 'permit' } as const) : {};
         return { status: 'taken', retryInMs: msOf(id >> 2n), ...heldAs };
       },
@@ -124,6 +191,24 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
     };
   }
 
+  /** The time of the release stays in the row: it shows which ones were held. */
+  private releaseAll(
+    claims: readonly ExclusiveClaim[],
+    end: Sql,
+  ): Statement<readonly (ReleaseReply | undefined)[]> {
+    const own = sql`${joinedByName(this.names.table)} ON ${IS_OWN}`;
+    const held = sql`(SELECT v.n, v.o, v.l FROM (${rowsOfClaims(claims)}) v ${own}
+WHERE t.until > ${NOW} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
+    const change = sql`UPDATE ${held} ${own} SET t.until = ${end}, t.since = LAST_INSERT_ID() WHERE t.until > ${NOW}`;
+    return {
+      sql: this.transaction(claims, change, sql`queue <> '' AS waiting, ${IS_NOW} AS is_now`),
+      read: (reply) => {
+        const rows = textRowsOf(reply, READ_AT).filter((row) => isTrue(row['is_now']));
+        return repliesOf(claims, rows, releasedRow);
+      },
+    };
+  }
+
   /**
    * Rows that others have locked are skipped: one of them must not delay the rest. The time is the same in all statements, so the last one shows which rows were extended.
    */
@@ -131,12 +216,11 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
     const { table } = this.names;
     const wanted = sql`(${rowsOfClaims(claims)}) v`;
     const byName = joinedByName(table);
-    const isOwn = raw("t.name = v.n AND t.member = '' AND t.owner = v.o");
-    const free = sql`(SELECT v.n, v.o, v.l FROM ${wanted} ${byName} ON ${isOwn} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
+    const free = sql`(SELECT v.n, v.o, v.l FROM ${wanted} ${byName} ON ${IS_OWN} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
     return {
       sql: sql`SELECT LAST_INSERT_ID(${NOW});
-UPDATE ${free} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
-SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM ${wanted} ${byName} ON ${isOwn} WHERE t.until > ${NOW}`,
+UPDATE ${free} ${byName} ON ${IS_OWN} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
+SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS left_us FROM ${wanted} ${byName} ON ${IS_OWN} WHERE t.until > ${NOW}`,
       read: (reply) => extended(claims, reply, 2),
     };
   }
@@ -173,6 +257,11 @@ FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
 /** A trigger for updates takes the value away. Nothing tells a grant from a refusal then. */
 const NO_REPLY =
   'the server does not say whether the lock was granted: the table of the locks must have no trigger';
+/** Condition: the row of a key has the owner of a claim. */
+const IS_OWN = raw("t.name = v.n AND t.member = '' AND t.owner = v.o");
+/** Condition: this message has changed the hold. */
+const IS_NOW = raw('since = LAST_INSERT_ID()');
+const READ_AT = 3;
 
 interface Peeked {
   readonly name: Buffer;

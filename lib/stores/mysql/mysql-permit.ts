@@ -3,9 +3,19 @@ import type { PermitClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { raw, sql, type Statement } from '../sql/sql.js';
+import { raw, sql, type Sql, type Statement, type Together } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
-import { bytes, HEAD, listOf, msOf, nameOf, nameTextOf, US } from '../sql/sql-terms.js';
+import {
+  bytes,
+  HEAD,
+  listOf,
+  msOf,
+  nameOf,
+  nameTextOf,
+  releasedRow,
+  repliesOf,
+  US,
+} from '../sql/sql-terms.js';
 import {
   COMMIT,
   extended,
@@ -16,6 +26,7 @@ import {
   READ_ONLY,
   rowsOf,
   rowsOfClaims,
+  textRowsOf,
   type MysqlNames,
   type ResultSetHeader,
 } from './mysql-terms.js';
@@ -36,6 +47,8 @@ interface State {
  * the number of permits is remembered, and the key is no exclusive lock.
  */
 export class MysqlPermit implements KindStatements<PermitClaim> {
+  readonly releases: Together<PermitClaim, ReleaseReply> = { many: (claims) => this.releaseAll(claims) };
+
   constructor(private readonly names: MysqlNames) {}
 
   /**
@@ -127,6 +140,23 @@ ${COMMIT}`
     };
   }
 
+  /** A permit whose end is 0 is one that this transaction has ended: it deletes these, and no other has that end. */
+  private releaseAll(claims: readonly PermitClaim[]): Statement<readonly (ReleaseReply | undefined)[]> {
+    const { table, me } = this.names;
+    const own = sql`${joinedByName(table)} ON t.name = v.n AND t.member = v.o`;
+    const unlocked = (which: Sql): Sql =>
+      sql`(SELECT v.n, v.o FROM (${rowsOfClaims(claims)}) v ${own} WHERE ${which} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v ${own}`;
+    return {
+      sql: sql`START TRANSACTION;
+UPDATE ${unlocked(sql`t.until > ${NOW}`)} SET t.until = 0 WHERE t.until > ${NOW};
+SELECT t.name, t.owner, REPLACE(h.queue, ${me}, '') <> '' AS waiting FROM (${rowsOfClaims(claims)}) v ${own}
+${joinedByName(table, raw('h'))} ON h.name = v.n AND h.member = '' WHERE t.until = 0;
+DELETE t FROM ${unlocked(raw('t.until = 0'))} WHERE t.until = 0;
+${COMMIT}`,
+      read: (reply) => repliesOf(claims, textRowsOf(reply, 2), releasedRow),
+    };
+  }
+
   /**
    * Rows that others have locked are skipped. A permit is extended only when its key lives as long: else the key would be
    * free for an exclusive lock before. The time is the same in all statements, so the last one shows which were extended.
@@ -145,7 +175,7 @@ ${COMMIT}`
 SELECT LAST_INSERT_ID(${NOW});
 UPDATE ${free} ${head} SET h.until = GREATEST(h.until, LAST_INSERT_ID() + v.l) WHERE h.until > ${NOW};
 UPDATE ${kept} ${byName} ON ${isOwn} SET t.until = GREATEST(t.until, LAST_INSERT_ID() + v.l) WHERE t.until > ${NOW};
-SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS leftUs FROM (${wanted}) v ${byName} ON ${isOwn} WHERE t.until > ${NOW};
+SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS left_us FROM (${wanted}) v ${byName} ON ${isOwn} WHERE t.until > ${NOW};
 ${COMMIT}`,
       read: (reply) => extended(claims, reply, 4),
     };

@@ -54,6 +54,8 @@ export class MysqlSession implements SqlSession {
   private hasEnded = false;
   /** Whether the connection has its guard. */
   isGuarded = false;
+  /** Statements about several rows are only sent in READ COMMITTED. In another isolation they lock the gaps between rows. */
+  sendsAlone = true;
   private abandon: (() => void) | undefined;
   private readonly epoch: number;
 
@@ -131,7 +133,7 @@ export class MysqlSession implements SqlSession {
           reject(cause);
         }
       };
-      const [text, values] = [sql.texts.join('?'), [...sql.values]];
+      const [text, values] = [sql.texts.join('?'), [...sql.values] as (Buffer | number)[]];
       if (isPrepared) connection.execute(text, values, answered);
       else connection.query(text, values, answered);
     });

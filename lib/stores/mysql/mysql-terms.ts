@@ -2,7 +2,7 @@ import type { ResultSetHeader } from 'mysql2';
 import type { Claim } from '../../core/seam/claim.js';
 import type { ExtendReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { bytes, extendRepliesOf, nameOf, US, type Row } from '../sql/sql-terms.js';
+import { bytes, extendedRow, nameOf, repliesOf, US, type Row } from '../sql/sql-terms.js';
 import { joined, raw, sql, type Sql } from '../sql/sql.js';
 
 export type { ResultSetHeader } from 'mysql2';
@@ -63,20 +63,18 @@ export const textRowsOf = (reply: unknown, at?: number): readonly Row[] =>
     ),
   );
 
-/** Returns a table of claims: name, owner, lease in µs. */
+/** Returns a table of claims: name, owner, lease in µs, number of tokens. */
 export const rowsOfClaims = (claims: readonly Claim[]): Sql => {
-  const rows = claims.map(({ finalKey, owner, leaseMs }, i) =>
+  const rows = claims.map(({ finalKey, owner, leaseMs, tokens }, i) =>
     i === 0
-      ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l`
-      : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}`,
+      ? sql`SELECT ${nameOf(finalKey)} AS n, ${bytes(owner)} AS o, ${leaseMs * US} AS l, ${tokens} AS k`
+      : sql`SELECT ${nameOf(finalKey)}, ${bytes(owner)}, ${leaseMs * US}, ${tokens}`,
   );
   return joined(rows, ' UNION ALL ');
 };
 
 /** Returns the replies to a renewal, from the statement number `at`. A row with less than its lease was skipped. */
-export const extended = (claims: readonly Claim[], reply: unknown, at: number): readonly ExtendReply[] => {
-  const rows = rowsOf<{ name: Buffer; owner: Buffer; leftUs: number }>(reply, at).map(
-    ({ name, owner, leftUs }) => [name.toString(), owner.toString(), Number(leftUs)] as const,
+export const extended = (claims: readonly Claim[], reply: unknown, at: number): readonly ExtendReply[] =>
+  repliesOf(claims, textRowsOf(reply, at), (row, { leaseMs }) =>
+    extendedRow(row, Number(row?.['left_us']) < leaseMs * US),
   );
-  return extendRepliesOf(claims, rows, (leftUs, { leaseMs }) => leftUs < leaseMs * US);
-};

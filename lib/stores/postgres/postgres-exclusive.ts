@@ -1,20 +1,33 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { raw, sql, type Sql, type Attempt, type Statement } from '../sql/sql.js';
-import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
-import { bytes, HEAD, listOf, msOf, nameOf, TURN_US, US } from '../sql/sql-terms.js';
+import { NO_ROW, raw, sql, type OneOf, type Sql, type Statement, type Together } from '../sql/sql.js';
+import type { KindStatements } from '../sql/sql-dialect.js';
+import {
+  bytes,
+  grantOf,
+  HEAD,
+  listOf,
+  msOf,
+  nameOf,
+  releasedRow,
+  repliesOf,
+  TURN_US,
+  US,
+  type Row,
+} from '../sql/sql-terms.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {
   extended,
   freeInMs,
+  NO_FLUSH,
   NOW,
   ONE_NOW,
   released,
   RELEASED,
   rowsOf,
-  rowsOfClaims,
   TURN,
+  withWanted,
   type PostgresNames,
 } from './postgres-terms.js';
 
@@ -26,6 +39,18 @@ import {
  * holder in between.
  */
 export class PostgresExclusive implements KindStatements<ExclusiveClaim> {
+  readonly free: Together<ExclusiveClaim, AcquireReply> = {
+    one: (claim) => this.takeFree(claim),
+    many: (claims) => this.takeFreeOnes(claims),
+    inserting: { many: (claims) => this.insert(claims) },
+  };
+  readonly releases: Together<ExclusiveClaim, ReleaseReply> = {
+    many: (claims) => this.releaseAll(claims, RELEASED, NO_FLUSH),
+  };
+  readonly keeps: Together<ExclusiveClaim, ReleaseReply> = {
+    many: (claims) => this.releaseAll(claims, sql`${NOW} + m.lease`, raw('')),
+  };
+
   constructor(
     private readonly names: PostgresNames,
     private readonly listener: PostgresListener | undefined,
@@ -33,10 +58,6 @@ export class PostgresExclusive implements KindStatements<ExclusiveClaim> {
 
   watch(finalKey: string, listener: WatchListener): Watch | undefined {
     return this.listener?.watch(finalKey, listener);
-  }
-
-  acquire(claim: ExclusiveClaim, { isQueued }: Waiting): Statement<AcquireReply> | Attempt<AcquireReply> {
-    return isQueued ? this.upsert(claim) : { ...this.takeFree(claim), otherwise: () => this.upsert(claim) };
   }
 
   /**
@@ -56,8 +77,38 @@ fence = greatest(fence + 1, ${NOW}) + ${tokens} - 1 WHERE name = ${nameOf(finalK
     };
   }
 
+  /**
+   * Takes the free ones of several keys. A row that others have locked is skipped, so the reply never says "taken". New rows
+   * need a commit of their own: an insert waits for rows that others change, and their transactions may wait for this one.
+   */
+  private takeFreeOnes(claims: readonly ExclusiveClaim[]): Statement<readonly OneAcquire[]> {
+    const { table } = this.names;
+    return {
+      sql: sql`${withWanted(claims)},
+free AS MATERIALIZED (SELECT l.name, w.owner, w.lease, w.tokens FROM wanted w JOIN ${table} l ON l.name = w.name
+WHERE l.${HEAD} AND l.until <= ${NOW} AND l.queue = '' FOR UPDATE OF l SKIP LOCKED),
+got AS (UPDATE ${table} l SET kind = 'exclusive', owner = f.owner, since = ${NOW}, until = ${NOW} + f.lease,
+fence = greatest(l.fence + 1, ${NOW}) + f.tokens - 1 FROM free f WHERE l.name = f.name AND l.${HEAD} RETURNING l.name, l.owner, l.fence)
+SELECT w.name, w.owner, got.fence, EXISTS (SELECT 1 FROM ${table} l WHERE l.name = w.name AND l.${HEAD}) AS found
+FROM wanted w LEFT JOIN got ON got.name = w.name AND got.owner = w.owner`,
+      prepared: true,
+      read: (reply) => grantsOf(claims, rowsOf(reply)),
+    };
+  }
+
+  /** Inserts the rows of keys that have none, in the order of their bytes. Other processes may do the same. */
+  private insert(claims: readonly ExclusiveClaim[]): Statement<readonly OneAcquire[]> {
+    return {
+      sql: sql`${withWanted(claims)} INSERT INTO ${this.names.table} (name, kind, owner, since, until, fence)
+SELECT name, 'exclusive', owner, ${NOW}, ${NOW} + lease, ${NOW} + tokens - 1 FROM wanted ORDER BY name COLLATE "C"
+ON CONFLICT (name, member) DO NOTHING RETURNING name, owner, fence`,
+      prepared: true,
+      read: (reply) => grantsOf(claims, rowsOf(reply)),
+    };
+  }
+
   /** A claim that changes nothing only reads. */
-  private upsert(claim: ExclusiveClaim): Statement<AcquireReply> {
+  acquire(claim: ExclusiveClaim): Statement<AcquireReply> {
     const { finalKey, owner, leaseMs, tokens, waits } = claim;
     const { table, me, meLength } = this.names;
     const [name, who, lease] = [nameOf(finalKey), bytes(owner), leaseMs * US];
@@ -100,7 +151,7 @@ SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
     const { table, notify } = this.names;
     const name = nameOf(finalKey);
     const end = keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED;
-    const isFlushed = keepForMs > 0 ? raw('') : raw(", set_config('synchronous_commit', 'off', true)");
+    const isFlushed = keepForMs > 0 ? raw('') : NO_FLUSH;
     return {
       sql: sql`UPDATE ${table} SET until = ${end} WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW}
 RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::text`)} END`,
@@ -109,16 +160,34 @@ RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notif
     };
   }
 
+  private releaseAll(
+    claims: readonly ExclusiveClaim[],
+    end: Sql,
+    isFlushed: Sql,
+  ): Statement<readonly (ReleaseReply | undefined)[]> {
+    const { table, notify } = this.names;
+    return {
+      sql: sql`${withWanted(claims)},
+mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM wanted w JOIN ${table} l ON l.name = w.name AND l.owner = w.owner
+WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l SKIP LOCKED)
+UPDATE ${table} l SET until = ${end} FROM mine m WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner
+RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(raw('l.name'))} END`,
+      prepared: true,
+      read: (reply) => repliesOf(claims, rowsOf(reply), releasedRow),
+    };
+  }
+
   extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
     return {
-      sql: sql`WITH wanted (name, owner, lease) AS (${rowsOfClaims(claims)}),
+      sql: sql`${withWanted(claims)},
 mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
 WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l SKIP LOCKED),
 done AS (UPDATE ${table} l SET until = greatest(l.until, ${NOW} + m.lease) FROM mine m
 WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
 SELECT l.name, l.owner, d.until - ${NOW} AS left_us FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
 LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.until > ${NOW}`,
+      prepared: true,
       read: (reply) => extended(claims, reply),
     };
   }
@@ -148,9 +217,13 @@ FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`
   }
 }
 
-/** Returns a grant whose last token is `last`. */
-const grantOf = ({ leaseMs, tokens }: ExclusiveClaim, last: number): AcquireReply => ({
-  status: 'granted',
-  validForMs: leaseMs,
-  ...(tokens > 0 && { token: last - tokens + 1, tokens }),
-});
+/** Reply to one of several acquires. */
+type OneAcquire = OneOf<AcquireReply>;
+
+/** Returns the grants of several claims: a row without a token says only whether it exists. */
+const grantsOf = (claims: readonly ExclusiveClaim[], rows: readonly Row[]): readonly OneAcquire[] =>
+  repliesOf(claims, rows, (row, claim) => {
+    const fence = row?.['fence'] ?? null;
+    if (fence !== null) return grantOf(claim, Number(fence));
+    return row?.['found'] === 'f' ? NO_ROW : undefined;
+  });

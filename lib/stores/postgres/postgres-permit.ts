@@ -3,19 +3,20 @@ import type { PermitClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { raw, sql, type Statement } from '../sql/sql.js';
+import { raw, sql, type Statement, type Together } from '../sql/sql.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
-import { bytes, HEAD, isTrue, listOf, msOf, nameOf, US } from '../sql/sql-terms.js';
+import { bytes, HEAD, isTrue, listOf, msOf, nameOf, releasedRow, repliesOf, US } from '../sql/sql-terms.js';
 import type { PostgresListener } from './postgres-listener.js';
 import {
   extended,
   freeInMs,
   literal,
+  NO_FLUSH,
   NOW,
   ONE_NOW,
   released,
   rowsOf,
-  rowsOfClaims,
+  withWanted,
   type PostgresNames,
 } from './postgres-terms.js';
 
@@ -27,6 +28,8 @@ import {
  * for a lock still sees the other rows as they were before.
  */
 export class PostgresPermit implements KindStatements<PermitClaim> {
+  readonly releases: Together<PermitClaim, ReleaseReply> = { many: (claims) => this.releaseAll(claims) };
+
   constructor(
     private readonly names: PostgresNames,
     private readonly listener: PostgresListener | undefined,
@@ -105,7 +108,7 @@ SELECT kind, until - ${NOW} AS left_us, ${isMine} AS mine,
         ? sql`ended AS (UPDATE ${table} m SET until = ${NOW} + ${keepForMs * US} FROM head WHERE ${mine} RETURNING m.until),
 kept AS (UPDATE ${table} h SET until = greatest(h.until, ended.until) FROM ended WHERE h.name = ${name} AND h.${HEAD})`
         : sql`ended AS (DELETE FROM ${table} m USING head WHERE ${mine} RETURNING m.until)`;
-    const isFlushed = keepForMs > 0 ? raw('') : raw(", set_config('synchronous_commit', 'off', true)");
+    const isFlushed = keepForMs > 0 ? raw('') : NO_FLUSH;
     return {
       sql: sql`WITH head AS MATERIALIZED (SELECT replace(queue, ${me}, '') <> '' AS waiting, queue FROM ${table} WHERE name = ${name} AND ${HEAD} FOR UPDATE),
 ${ended}
@@ -115,10 +118,25 @@ SELECT waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::tex
     };
   }
 
+  /** Locks the row of each key first, as a release of one. Nothing is counted here. */
+  private releaseAll(claims: readonly PermitClaim[]): Statement<readonly (ReleaseReply | undefined)[]> {
+    const { table, me, notify } = this.names;
+    return {
+      sql: sql`${withWanted(claims)},
+head AS MATERIALIZED (SELECT h.name, w.owner, h.queue FROM wanted w JOIN ${table} h ON h.name = w.name AND h.${HEAD}
+JOIN ${table} m ON m.name = w.name AND m.member = w.owner AND m.until > ${NOW} FOR UPDATE OF h, m SKIP LOCKED),
+ended AS (DELETE FROM ${table} m USING head WHERE m.name = head.name AND m.member = head.owner RETURNING m.name)
+SELECT head.name, owner, replace(queue, ${me}, '') <> '' AS waiting${NO_FLUSH}, CASE WHEN queue <> '' THEN ${notify(raw('head.name'))} END
+FROM head JOIN ended ON ended.name = head.name`,
+      prepared: true,
+      read: (reply) => repliesOf(claims, rowsOf(reply), releasedRow),
+    };
+  }
+
   extend(claims: readonly PermitClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
     return {
-      sql: sql`WITH wanted (name, owner, lease) AS (${rowsOfClaims(claims)}),
+      sql: sql`${withWanted(claims)},
 head AS MATERIALIZED (SELECT h.name FROM ${table} h WHERE h.name IN (SELECT name FROM wanted)
 AND h.${HEAD} AND h.kind = 'permit' AND h.until > ${NOW} FOR UPDATE SKIP LOCKED),
 done AS (UPDATE ${table} m SET until = greatest(m.until, ${NOW} + w.lease) FROM wanted w JOIN head ON head.name = w.name
@@ -127,6 +145,7 @@ kept AS (UPDATE ${table} h SET until = greatest(h.until, longest.until) FROM (SE
 WHERE h.name = longest.name AND h.${HEAD})
 SELECT m.name, m.owner, d.until - ${NOW} AS left_us FROM ${table} m JOIN wanted w ON m.name = w.name AND m.member = w.owner
 LEFT JOIN done d ON d.name = m.name AND d.owner = m.owner WHERE m.until > ${NOW}`,
+      prepared: true,
       read: (reply) => extended(claims, reply),
     };
   }

@@ -1,6 +1,6 @@
 import { Client, type ClientConfig, type QueryConfig } from 'pg';
 import type { Runtime } from '../../core/runtime.js';
-import { type Sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
+import { type Sql, SqlFailure, type SqlSession, type SqlValue, type Statement } from '../sql/sql.js';
 
 /** States of a statement that others have locked out, or that met others in another order. */
 const TRANSIENT = new Set(['40001', '40P01', '55P03']);
@@ -38,16 +38,14 @@ const failureOf = (cause: PostgresError, sentOn?: SqlSession): SqlFailure => {
   return new SqlFailure(`The database failed: ${message || code}`, outcome, options, sentOn);
 };
 
-type Passed = Buffer | number;
-
 /**
  * Returns a statement with its parameters as $1, $2, …. A message with several statements has none, and its numbers are
  * in the text.
  */
-const messageOf = ({ texts, values }: Sql): { text: string; values: Passed[] } => {
-  const passed: Passed[] = [];
+const messageOf = ({ texts, values }: Sql): { text: string; values: SqlValue[] } => {
+  const passed: SqlValue[] = [];
   const hasParameters = values.some((value) => typeof value !== 'number');
-  const placeOf = (value: Passed): number => {
+  const placeOf = (value: SqlValue): number => {
     const at = typeof value === 'number' ? -1 : passed.indexOf(value);
     return at < 0 ? passed.push(value) : at + 1;
   };

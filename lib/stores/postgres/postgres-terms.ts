@@ -1,18 +1,8 @@
 import type { QueryResult } from 'pg';
 import type { Claim } from '../../core/seam/claim.js';
 import type { ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import {
-  bytes,
-  extendRepliesOf,
-  isTrue,
-  msOf,
-  nameOf,
-  nameTextOf,
-  TURN_US,
-  US,
-  type Row,
-} from '../sql/sql-terms.js';
-import { joined, raw, sql, type Sql } from '../sql/sql.js';
+import { extendedRow, isTrue, msOf, nameTextOf, repliesOf, TURN_US, US, type Row } from '../sql/sql-terms.js';
+import { raw, sql, type Sql } from '../sql/sql.js';
 
 /**
  * Microseconds since 1970 by the clock of the server, at this moment. Each use has another value: a statement that needs
@@ -26,6 +16,8 @@ export const ONE_NOW = sql`(SELECT ${NOW} AS now) n`;
  * begins. So its key is free, whatever the clock says later.
  */
 export const RELEASED = sql`CASE WHEN queue = '' THEN 0 ELSE -${NOW} END`;
+/** Column of a transaction that does not wait for the disk. It only releases: a crash would lose whatever else it does. */
+export const NO_FLUSH = raw(", set_config('synchronous_commit', 'off', true)");
 /** `TURN_US` in statements. A number that never changes is no parameter. */
 export const TURN = raw(String(TURN_US));
 
@@ -52,20 +44,19 @@ export const rowsOf = (reply: unknown, at?: number): readonly Row[] =>
 export const literal = (text: Buffer): Sql =>
   raw(`convert_from(decode('${text.toString('hex')}', 'hex'), 'UTF8')`);
 
-/** Returns a table of claims: name, owner, lease in µs. */
-export const rowsOfClaims = (claims: readonly Claim[]): Sql => {
-  const rows = claims.map(
-    ({ finalKey, owner, leaseMs }) =>
-      sql`(${nameOf(finalKey)}::text, ${bytes(owner)}::text, ${leaseMs * US}::bigint)`,
-  );
-  return sql`VALUES ${joined(rows, ', ')}`;
+/** Returns the start of a statement with a table of claims: `wanted (name, owner, lease)`, the lease in µs. */
+export const withWanted = (claims: readonly Claim[]): Sql => {
+  const names = claims.map(({ finalKey }) => nameTextOf(finalKey));
+  const owners = claims.map(({ owner }) => owner);
+  const leases = claims.map(({ leaseMs }) => leaseMs * US);
+  const tokens = claims.map(({ tokens: of }) => of);
+  return sql`WITH wanted AS MATERIALIZED (SELECT * FROM unnest(${names}::text[], ${owners}::text[], ${leases}::bigint[], ${tokens}::bigint[])
+AS w(name, owner, lease, tokens))`;
 };
 
 /** Returns the replies to a renewal. A claim whose row has no rest in µs was skipped. */
-export const extended = (claims: readonly Claim[], reply: unknown): readonly ExtendReply[] => {
-  const rows = rowsOf(reply).map(({ name, owner, left_us }) => [name!, owner!, left_us] as const);
-  return extendRepliesOf(claims, rows, (leftUs) => leftUs === null);
-};
+export const extended = (claims: readonly Claim[], reply: unknown): readonly ExtendReply[] =>
+  repliesOf(claims, rowsOf(reply), (row) => extendedRow(row, row?.['left_us'] === null));
 
 /** Returns the reply to a release: its row, if it was held. */
 export const released = (reply: unknown): ReleaseReply => {

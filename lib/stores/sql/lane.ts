@@ -1,15 +1,21 @@
 import { unbound, type Runtime } from '../../core/runtime.js';
-import type { StoreFailure } from '../../core/seam/store-failure.js';
+import { StoreFailure } from '../../core/seam/store-failure.js';
 import { CommandDeadlines, type PendingCommand } from '../load/command-deadlines.js';
 import { Load } from '../load/load.js';
 import { UnsentRequests, type SendTerms, type Unsent } from '../load/unsent-requests.js';
-import { SqlFailure, type Attempt, type SqlSession, type Statement } from './sql.js';
+import { isRefused, NO_ROW, SqlFailure, type SqlSession, type Statement, type Together } from './sql.js';
 
 /** Pauses in ms before a statement is tried again whose row others have locked: the first one, and the longest. */
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 200;
 /** A statement that has waited for a lock of others for so long, in ms, keeps its lane from the others. */
 const KEEPS_LANE_MS = 500;
+/** Maximum number of acquires or releases in one statement. */
+const MAX_TOGETHER = 64;
+/** Maximum number of rows in one statement. */
+export const MAX_ROWS = 100;
+/** A statement that took longer than this part of the time-out is slow: the next ones have fewer rows. */
+const SLOW = 0.25;
 
 const CLOSED = (): SqlFailure => new SqlFailure('the lock store is closed', 'not-executed', {});
 
@@ -29,18 +35,34 @@ export interface LaneHost {
 }
 
 /** Makes a statement when it is sent. */
-export type MakeStatement<T> = (sentAt: number) => Statement<T> | Attempt<T>;
+export type MakeStatement<T> = (sentAt: number) => Statement<T>;
+
+/** How a request is sent together with others. */
+export interface Company<C, T> {
+  readonly by: Together<C, T>;
+  readonly claim: C;
+  /** Called each time before it is sent. */
+  sent?(at: number): void;
+}
 
 interface Request extends Unsent {
   readonly make: MakeStatement<unknown>;
+  readonly company: Company<unknown, unknown> | undefined;
   readonly resolve: (value: never) => void;
+  /** How it is sent next. Undefined: alone, with its own statement. */
+  by: Together<unknown, unknown> | undefined;
+  /** Maximum number of requests with which it is sent: less after an error that one of them may have caused. */
+  room: number;
+  /** Whether a statement for several has skipped it, perhaps because others have locked its row. */
+  isSkipped: boolean;
   /** Set once others had locked its row when it was sent. */
-  lockedOut?: { readonly failure: SqlFailure; readonly pauseMs: number; readonly keepsLane: boolean };
+  lockedOut:
+    { readonly failure: SqlFailure; readonly pauseMs: number; readonly keepsLane: boolean } | undefined;
 }
 
 /**
  * One connection to the database, with its own queue. One statement is under way at a time, so it is certain of every
- * other one that it was not sent. The connection is opened with the first statement, and again after its end. It is ended
+ * other one that it was not sent. What waits meanwhile, and can be sent together, is the next statement. The connection is opened with the first statement, and again after its end. It is ended
  * only when the server did not answer a statement that was sent.
  */
 export class Lane {
@@ -51,7 +73,9 @@ export class Lane {
   private readonly load: Load;
   private readonly unsent: UnsentRequests<Request>;
   private readonly deadlines: CommandDeadlines;
-  private underWay: Request | undefined;
+  private underWay: readonly Request[] | undefined;
+  /** Maximum number of rows in one statement at present. */
+  private rows = MAX_ROWS;
   /** The statement that was sent last. */
   private sent: PendingCommand | undefined;
   private closing: Promise<void> | undefined;
@@ -73,12 +97,23 @@ export class Lane {
     });
   }
 
-  /** Sends a statement when its turn comes. Rejects with a {@link StoreFailure}. */
-  run<T>(make: MakeStatement<T>, terms: SendTerms = {}): Promise<T> {
+  /** Maximum number of rows that a statement should have. */
+  get maxRows(): number {
+    return this.rows;
+  }
+
+  /**
+   * Sends a statement when its turn comes. Rejects with a {@link StoreFailure}.
+   *
+   * @param company how it may be sent together with others, in place of its own statement; its one line is its key
+   */
+  run<T, C>(make: MakeStatement<T>, terms: SendTerms = {}, company?: Company<C, T>): Promise<T> {
     if (this.closing) return Promise.reject(CLOSED());
     return new Promise<T>((resolve, reject) => {
       const { unsent } = this;
-      const request: Request = { ...unsent.request(terms, reject), make, resolve };
+      const by = company?.by;
+      const own = { make, resolve, company, by, room: MAX_TOGETHER, lockedOut: undefined, isSkipped: false };
+      const request: Request = Object.assign(unsent.request(terms, reject), own);
       if (!unsent.add(request)) return;
       this.next();
       unsent.wait(request);
@@ -128,43 +163,57 @@ export class Lane {
     while (!this.underWay && this.connectingSince === undefined && unsent.all.size > 0) {
       const { session } = this;
       if (!session || session.isOver) return void this.connect();
-      const request = unsent.next(host.runtime.now());
+      const now = host.runtime.now();
+      const request = unsent.next(now);
       if (!request) return;
-      this.underWay = request;
+      const requests = [request, ...this.companions(request, session, now)];
+      this.underWay = requests;
       // Outside the caller's context: its traces show no keys.
-      unbound(() => this.send(session, request)).then(
-        (value) => this.ended(request, () => request.resolve(value as never)),
-        (failure: SqlFailure) => this.failed(request, failure),
+      unbound(() => this.send(session, requests)).then(
+        (values) => this.replied(requests, values),
+        (failure: SqlFailure) => this.failed(requests, failure),
       );
     }
   }
 
-  private async send(session: SqlSession, request: Request): Promise<unknown> {
+  /** Returns the requests that are sent together with one. Each key has one at most: further ones wait behind it. */
+  private companions({ by, room }: Request, { sendsAlone }: SqlSession, now: number): readonly Request[] {
+    if (!by || sendsAlone) return [];
+    const count = Math.min(room, this.rows) - 1;
+    return this.unsent.more(now, count, (other) => other.by === by && other.room === room);
+  }
+
+  private async send(session: SqlSession, requests: readonly Request[]): Promise<readonly unknown[]> {
     const { host } = this;
-    const [line] = request.lines;
-    this.beginsStatement(request);
-    if (request.lockedOut && host.probe && line !== undefined) {
+    const [{ lines, lockedOut, isSkipped, by, company, make }] = requests as readonly [Request];
+    const [line] = lines;
+    this.beginsStatement(requests);
+    if ((lockedOut || isSkipped) && host.probe && line !== undefined) {
       await session.send(host.probe(line));
-      if (this.underWay !== request) return undefined;
-      this.beginsStatement(request);
+      if (this.underWay !== requests) return [];
+      this.beginsStatement(requests);
     }
-    const statement = request.make(this.sent!.sentAt);
-    if (!('otherwise' in statement)) return session.send(statement);
-    const value = await session.send(statement);
-    if (value !== undefined || this.underWay !== request) return value;
-    this.beginsStatement(request);
-    return session.send(statement.otherwise());
+    const { sentAt } = this.sent!;
+    for (const one of requests) one.company?.sent?.(sentAt);
+    if (requests.length > 1) return session.send(by!.many(requests.map((one) => one.company!.claim)));
+    return [await session.send(by?.one?.(company!.claim) ?? make(sentAt))];
   }
 
-  /** A statement of a request is sent: it has a time-out of its own. */
-  private beginsStatement(request: Request): void {
-    this.endsStatement();
-    this.sent = this.deadlines.add(() => this.isLate(request));
-  }
-
-  /** The statement that was sent last has its reply, or is given up. */
-  private endsStatement(): void {
+  /** A statement is sent: it has a time-out of its own. */
+  private beginsStatement(requests: readonly Request[]): void {
     if (this.sent) this.sent.done = true;
+    this.sent = this.deadlines.add(() => this.isLate(requests));
+  }
+
+  /** The statement under way has its reply, or is given up: other ones can be sent. */
+  private endsStatement(requests: readonly Request[]): void {
+    const { timeoutMs, runtime } = this.host;
+    this.sent!.done = true;
+    this.underWay = undefined;
+    const isSlow = runtime.now() - this.sent!.sentAt > SLOW * timeoutMs;
+    const rows = Math.max(requests.length, requests[0]!.lines.length);
+    if (!isSlow) this.rows = Math.min(MAX_ROWS, 2 * this.rows);
+    else if (rows > 1) this.rows = rows >> 1;
   }
 
   private async connect(): Promise<void> {
@@ -186,30 +235,64 @@ export class Lane {
     this.next();
   }
 
-  private ended(request: Request, settle: () => void): void {
-    if (this.underWay !== request) return;
-    this.endsStatement();
-    this.underWay = undefined;
-    this.unsent.forget(request);
-    settle();
+  /** A request without a reply is sent otherwise, before those that come later. */
+  private replied(requests: readonly Request[], values: readonly unknown[]): void {
+    if (this.underWay !== requests) return;
+    this.endsStatement(requests);
+    requests.forEach((request, i) => {
+      const value = values[i];
+      const { by } = request;
+      if (by && (value === undefined || value === NO_ROW)) {
+        request.isSkipped = requests.length > 1 && value === undefined;
+        return this.repeat(request, value === NO_ROW ? by.inserting : undefined);
+      }
+      this.unsent.forget(request);
+      request.resolve(value as never);
+    });
     this.next();
   }
 
-  private failed(request: Request, failure: SqlFailure): void {
-    // Rows of a renewal are not waited for: the others of its batch would wait, too.
-    const isLockedOut =
-      failure.transient && failure.outcome === 'not-executed' && request.urgency !== 'renewal';
-    if (this.underWay !== request || !isLockedOut) return this.ended(request, () => request.reject(failure));
+  private repeat(request: Request, by: Request['by']): void {
+    const { unsent, host } = this;
+    request.by = by;
+    unsent.repeat(request, host.runtime.now() + host.timeoutMs);
+    if (this.closing && request.urgency !== 'release') unsent.fail(request, CLOSED());
+  }
+
+  private failed(requests: readonly Request[], failure: SqlFailure): void {
+    if (this.underWay !== requests) return;
+    this.endsStatement(requests);
+    if (requests.length > 1 && mayBeOfOneRow(failure)) {
+      for (const request of requests) {
+        request.room = requests.length >> 1;
+        this.repeat(request, request.by);
+      }
+    } else {
+      const [first] = requests as readonly [Request];
+      // Rows of a renewal are not waited for: the others of its batch would wait, too.
+      const isLockedOut = failure.transient && failure.outcome === 'not-executed';
+      if (isLockedOut && first.urgency !== 'renewal') this.isLockedOut(first, failure);
+      else this.rejectAll(requests, failure);
+    }
+    this.next();
+  }
+
+  private rejectAll(requests: readonly Request[], failure: SqlFailure): void {
+    for (const request of requests) {
+      this.unsent.forget(request);
+      request.reject(failure);
+    }
+  }
+
+  private isLockedOut(request: Request, failure: SqlFailure): void {
     const { load } = this;
-    this.endsStatement();
-    this.underWay = undefined;
     if (load.lockedOut === request) load.lockedOut = undefined;
     const pauseMs = Math.min(2 * (request.lockedOut?.pauseMs ?? FIRST_PAUSE_MS / 2), LONGEST_PAUSE_MS);
     const keepsLane = this.host.runtime.now() - this.sent!.sentAt >= KEEPS_LANE_MS;
     request.lockedOut = { failure, pauseMs, keepsLane };
+    request.by = undefined;
     this.unsent.putBack(request);
     this.tryLater(request, pauseMs, keepsLane);
-    this.next();
   }
 
   /** Tries again a statement whose row others have locked. Meanwhile others are sent. */
@@ -225,13 +308,16 @@ export class Lane {
     this.host.runtime.setTimer(again, pauseMs, true);
   }
 
-  private isLate(request: Request): void {
+  private isLate(requests: readonly Request[]): void {
+    if (this.underWay !== requests) return;
     const { host, session } = this;
     const { name, timeoutMs } = host;
     const message = `${name} did not answer within ${timeoutMs} ms`;
     const failure = new SqlFailure(message, 'unknown', { passing: true }, session);
+    this.endsStatement(requests);
     session?.destroy();
-    this.ended(request, () => request.reject(failure));
+    this.rejectAll(requests, failure);
+    this.next();
   }
 
   /** What keeps a statement from being sent: others have locked its row, or there is no connection yet. */
@@ -247,3 +333,8 @@ export class Lane {
     return new SqlFailure(message, 'not-executed', { cause, transient, passing: true });
   }
 }
+
+/** Whether the server refused a statement for a reason that other rows may not have. */
+export const mayBeOfOneRow = (failure: unknown): boolean =>
+  isRefused(failure) ||
+  (failure instanceof StoreFailure && failure.outcome === 'not-executed' && failure.transient);

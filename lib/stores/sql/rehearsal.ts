@@ -1,15 +1,13 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { ExclusiveClaim, PermitClaim } from '../../core/seam/claim.js';
-import type { AcquireReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { OWN_PREFIX } from '../key-rule.js';
 import { MAX_BYTES } from './sql-terms.js';
 import type { RunStatement, SqlDialect } from './sql-dialect.js';
 import { raw, Sql, type Statement } from './sql.js';
 
-/** Of a process in the wait queue: one statement. */
-const QUEUED = { isQueued: true, othersWait: false };
+const ALONE = { othersWait: false };
 
 /** What begins and ends the transaction of a statement: here all of them are one. */
 const TRANSACTION = /START TRANSACTION|COMMIT AND NO CHAIN NO RELEASE/g;
@@ -46,10 +44,8 @@ export const rehearse = async (
   const permitOf = (owner: string): PermitClaim => {
     return { ...common, kind: 'permit', finalKey: permits, owner, tokens: 0, of: 1 };
   };
-  const acquire = async (claim: ExclusiveClaim) =>
-    (await run(exclusive.acquire(claim, QUEUED) as Statement<AcquireReply>)).status;
-  const acquirePermit = async (owner: string) =>
-    (await run(permit.acquire(permitOf(owner), QUEUED) as Statement<AcquireReply>)).status;
+  const acquire = async (claim: ExclusiveClaim) => (await run(exclusive.acquire(claim, ALONE))).status;
+  const acquirePermit = async (owner: string) => (await run(permit.acquire(permitOf(owner), ALONE))).status;
   const fails = async (): Promise<string | undefined> => {
     if ((await acquire(lock(one))) !== 'granted') return 'a free key is taken';
     if ((await acquire(lock(two))) !== 'taken') return 'two owners get one key';

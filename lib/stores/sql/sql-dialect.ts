@@ -8,15 +8,13 @@ import type {
   PermitState,
   ReleaseReply,
 } from '../../core/seam/reply.js';
-import type { Attempt, SqlSession, Statement } from './sql.js';
+import type { SqlSession, Statement, Together } from './sql.js';
 
 /** Sends a statement on one of the connections. */
 export type RunStatement = <T>(statement: Statement<T>) => Promise<T>;
 
 /** What is known of the callers of this process that wait for a key. */
 export interface Waiting {
-  /** Whether this process may be in the wait queue of the key. */
-  readonly isQueued: boolean;
   /** Whether further callers wait: then this process stays in the wait queue after a grant. */
   readonly othersWait: boolean;
 }
@@ -30,10 +28,17 @@ export interface KeyRow {
 
 /** Statements for one kind of lock. */
 export interface KindStatements<C extends Claim> {
-  acquire(claim: C, process: Waiting): Statement<AcquireReply> | Attempt<AcquireReply>;
+  /** Acquires the key, or enters its wait queue. */
+  acquire(claim: C, process: Waiting): Statement<AcquireReply>;
+  /** Takes keys that are free and for which no process waits, before {@link acquire} is asked. */
+  readonly free?: Together<C, AcquireReply>;
   /** Replies in the order of the claims. */
   extend(claims: readonly C[]): Statement<readonly ExtendReply[]>;
   release(claim: C, how: ReleaseOptions): Statement<ReleaseReply>;
+  /** Releases several keys. Replies only about those that were held. */
+  readonly releases?: Together<C, ReleaseReply>;
+  /** The same with `keepForMs`, which is the `leaseMs` of these claims. Never sent together with other releases. */
+  readonly keeps?: Together<C, ReleaseReply>;
   /** See `KindStore.peekMany`. */
   peek(claims: readonly C[]): Statement<readonly number[]>;
   /** Notifications beside the polling. Undefined without any. */

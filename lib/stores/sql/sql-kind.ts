@@ -6,12 +6,11 @@ import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { SendTerms } from '../load/unsent-requests.js';
+import { mayBeOfOneRow } from './lane.js';
 import type { KindStatements, SqlDialect } from './sql-dialect.js';
 import type { SqlLanes } from './sql-lanes.js';
-import { isRefused, type Statement } from './sql.js';
+import type { Statement } from './sql.js';
 
-/** Number of rows in one statement at most. */
-const BATCH = 100;
 /** Pauses in ms before rows of a renewal are asked again that others have locked; then the renewal of these rows fails. */
 const PAUSES_MS = [5, 10, 20, 40, 80];
 
@@ -36,23 +35,26 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     const { finalKey } = claim;
     let since = 0;
     let othersWait = false;
+    const isWoken = this.queued.has(finalKey);
     const terms: SendTerms = {
-      urgency: this.queued.has(finalKey) ? 'woken' : 'other',
+      urgency: isWoken ? 'woken' : 'other',
       lines: [finalKey],
       ...{ owner: claim.owner, until: claim.until, withdrawnBy: claim.withdrawnBy },
     };
+    const { free } = this.statements;
+    const company = isWoken || !free ? undefined : { by: free, claim, sent: (at: number) => (since = at) };
     try {
       const reply = await this.lanes.run(
         finalKey,
         (sentAt) => {
           since = sentAt;
-          const isQueued = this.queued.has(finalKey);
           // Only what was sent may be in the wait queue.
           if (claim.waits) this.queued.add(finalKey);
           othersWait = (this.watches.get(finalKey) ?? 0) > 1;
-          return this.statements.acquire(claim, { isQueued, othersWait });
+          return this.statements.acquire(claim, { othersWait });
         },
         terms,
+        company,
       );
       if (reply.status !== 'granted') return reply;
       if (!othersWait) this.queued.delete(finalKey);
@@ -88,18 +90,24 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   async release(claim: ClaimOf<K>, how: ReleaseOptions = {}): Promise<ReleaseReply> {
     if (how.uncertain) await this.lanes.settle(how.uncertain);
     const { finalKey, owner } = claim;
-    this.lanes.laneOf(finalKey).withdraw(finalKey, owner);
-    const reply = await this.lanes.run(finalKey, () => this.statements.release(claim, how), {
-      ...{ urgency: 'release', lines: [finalKey], until: how.until },
-    });
-    if (reply.othersWaiting) this.statements.released?.();
+    const { lanes, statements } = this;
+    const { keepForMs = 0, until } = how;
+    lanes.laneOf(finalKey).withdraw(finalKey, owner);
+    const by = keepForMs > 0 ? statements.keeps : statements.releases;
+    const reply = await lanes.run(
+      finalKey,
+      () => statements.release(claim, how),
+      { urgency: 'release', lines: [finalKey], until },
+      by && { by, claim: keepForMs > 0 ? { ...claim, leaseMs: keepForMs } : claim },
+    );
+    if (reply.othersWaiting) statements.released?.();
     return reply;
   }
 
   async extendMany(claims: readonly ClaimOf<K>[]): Promise<readonly ExtendReply[]> {
     const replies: ExtendReply[] = [];
     await Promise.all(
-      this.lanes.parted(claims, BATCH).map(async (batch) => {
+      this.lanes.parted(claims).map(async (batch) => {
         const found = await this.extend(batch.map(({ claim }) => claim));
         batch.forEach(({ at }, i) => (replies[at] = found[i]!));
       }),
@@ -164,10 +172,6 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     }
   }
 }
-
-/** Whether the server refused a statement for a reason that other rows may not have. */
-const mayBeOfOneRow = (cause: unknown): boolean =>
-  isRefused(cause) || (cause instanceof StoreFailure && cause.outcome === 'not-executed' && cause.transient);
 
 /** Whether others have locked the row. */
 const isLocked = (reply: ExtendReply): boolean =>

@@ -2,7 +2,7 @@ import type { Claim } from '../../core/seam/claim.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
 import { Load } from '../load/load.js';
 import type { SendTerms } from '../load/unsent-requests.js';
-import { Lane, type LaneHost, type MakeStatement } from './lane.js';
+import { Lane, type Company, type LaneHost, type MakeStatement } from './lane.js';
 import type { RunStatement, SqlDialect } from './sql-dialect.js';
 import { SqlFailure, type SqlSession, type Statement } from './sql.js';
 
@@ -48,8 +48,8 @@ export class SqlLanes {
   }
 
   /** Sends a statement on the connection of a key. */
-  run<T>(finalKey: string, make: MakeStatement<T>, terms: SendTerms): Promise<T> {
-    return this.laneOf(finalKey).run(make, terms);
+  run<T, C>(finalKey: string, make: MakeStatement<T>, terms: SendTerms, company?: Company<C, T>): Promise<T> {
+    return this.laneOf(finalKey).run(make, terms, company);
   }
 
   /** Sends a statement about a whole key, behind all earlier ones about it. */
@@ -79,15 +79,15 @@ export class SqlLanes {
     }
   }
 
-  /** Parts claims by lane, with at most `most` in each part. */
-  parted<C extends Claim>(claims: readonly C[], most: number): readonly (readonly Placed<C>[])[] {
+  /** Parts claims by lane, with as many in each part as one statement should have. */
+  parted<C extends Claim>(claims: readonly C[]): readonly (readonly Placed<C>[])[] {
     const lanes = new Map<number, Placed<C>[][]>();
     claims.forEach((claim, at) => {
       const lane = this.numberOf(claim.finalKey);
       const parts = lanes.get(lane) ?? [];
       lanes.set(lane, parts);
       const last = parts.at(-1);
-      if (last && last.length < most) last.push({ claim, at });
+      if (last && last.length < this.lanes[lane]!.maxRows) last.push({ claim, at });
       else parts.push([{ claim, at }]);
     });
     return [...lanes.values()].flat();

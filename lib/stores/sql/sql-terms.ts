@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LockKeyError } from '../../core/errors/lock.errors.js';
 import type { Claim } from '../../core/seam/claim.js';
-import type { ExtendReply } from '../../core/seam/reply.js';
+import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkStoreKey } from '../key-rule.js';
 import { joined, raw, sql, type Sql } from './sql.js';
@@ -54,25 +54,33 @@ export const isTrue = (value: string | null | undefined): boolean => value === '
 export const msOf = (us: string | number | bigint | null | undefined): number =>
   Math.max(0, Math.ceil(Number(us) / US));
 
-/**
- * Returns the replies to a renewal.
- *
- * @param rows name, owner and rest in µs of each hold that is there
- * @param isLocked returns whether a row was skipped, because others have locked it
- */
-export const extendRepliesOf = <R>(
-  claims: readonly Claim[],
-  rows: readonly (readonly [name: string, owner: string, leftUs: R])[],
-  isLocked: (leftUs: R, claim: Claim) => boolean,
-): readonly ExtendReply[] => {
-  const found = new Map(rows.map(([name, owner, leftUs]) => [`${owner} ${name}`, leftUs]));
-  return claims.map((claim): ExtendReply => {
-    const leftUs = found.get(`${claim.owner} ${nameTextOf(claim.finalKey)}`);
-    if (leftUs === undefined) return { status: 'lost' };
-    if (isLocked(leftUs, claim)) return { status: 'failed', cause: LOCKED };
-    return { status: 'held', validForMs: Math.floor(Number(leftUs) / US) };
-  });
+/** Returns a grant whose last token is `last`. */
+export const grantOf = ({ leaseMs, tokens }: Claim, last: number): AcquireReply => ({
+  status: 'granted',
+  validForMs: leaseMs,
+  ...(tokens > 0 && { token: last - tokens + 1, tokens }),
+});
+
+/** Returns the replies of claims in their order. Only a row with the name and the owner of a claim is one about it. */
+export const repliesOf = <C extends Claim, T>(
+  claims: readonly C[],
+  rows: readonly Row[],
+  read: (row: Row | undefined, claim: C) => T,
+): readonly T[] => {
+  const found = new Map(rows.map((row) => [`${row['owner']} ${row['name']}`, row]));
+  return claims.map((claim) => read(found.get(`${claim.owner} ${nameTextOf(claim.finalKey)}`), claim));
 };
+
+/** Returns the reply to a renewal, from the rest in µs of a hold that is there. A row that others have locked was skipped. */
+export const extendedRow = (row: Row | undefined, isLocked: boolean): ExtendReply => {
+  if (!row) return { status: 'lost' };
+  if (isLocked) return { status: 'failed', cause: LOCKED };
+  return { status: 'held', validForMs: Math.floor(Number(row['left_us']) / US) };
+};
+
+/** Returns the reply to one of several releases. Without a row it was skipped, or nothing was held. */
+export const releasedRow = (row: Row | undefined): ReleaseReply | undefined =>
+  row && { wasHeld: true, othersWaiting: isTrue(row['waiting']) };
 
 const LOCKED = new StoreFailure('another transaction has locked the row', 'not-executed', {
   ...{ transient: true, keyOnly: true },

@@ -1,7 +1,10 @@
 import { StoreFailure, type StoreOutcome } from '../../core/seam/store-failure.js';
 
-/** Value of a parameter. Text is passed as bytes, so that neither the collation nor the escaping of a server matters. */
-export type SqlValue = Buffer | number;
+/**
+ * Value of a parameter. Text is passed as bytes, so that neither the collation nor the escaping of a server matters. In a
+ * list it is text: a driver would write bytes there as their digits.
+ */
+export type SqlValue = Buffer | number | readonly (string | number)[];
 
 /** A statement, or a part of one, with its parameters. */
 export class Sql {
@@ -40,8 +43,17 @@ export const sql = (strings: TemplateStringsArray, ...parts: readonly (Sql | Sql
 };
 
 /** Joins parts with a separator, as a list or the rows of a table. */
-export const joined = (parts: readonly Sql[], separator: string): Sql =>
-  parts.slice(1).reduce((all, part) => sql`${all}${raw(separator)}${part}`, parts[0] ?? raw(''));
+export const joined = (parts: readonly Sql[], separator: string): Sql => {
+  const texts = [''];
+  for (const [at, { texts: its }] of parts.entries()) {
+    texts[texts.length - 1] += (at > 0 ? separator : '') + its[0]!;
+    texts.push(...its.slice(1));
+  }
+  return new Sql(
+    texts,
+    parts.flatMap(({ values }) => values),
+  );
+};
 
 /** A statement, or several in one message, and how its reply is read. */
 export interface Statement<T> {
@@ -55,15 +67,28 @@ export interface Statement<T> {
   readonly prepared?: boolean;
 }
 
-/** A statement that may have no result. Then another one is sent, before all later ones. */
-export interface Attempt<T> extends Statement<T | undefined> {
-  readonly otherwise: () => Statement<T>;
+/** Reply to a request whose row is missing. */
+export const NO_ROW = 'no row';
+
+/** A reply to one of several requests. Undefined says nothing: the request is sent alone. */
+export type OneOf<T> = T | undefined | typeof NO_ROW;
+
+/** Statements for requests that are sent together when several wait. None of them waits for a row. */
+export interface Together<C, T> {
+  /** Returns the statement of a request without company. Default: its own one. */
+  one?(claim: C): Statement<T | undefined>;
+  /** Replies in the order of the claims, which are about different keys. */
+  many(claims: readonly C[]): Statement<readonly OneOf<T>[]>;
+  /** How requests are sent whose row is missing. Default: alone. */
+  readonly inserting?: Together<C, T>;
 }
 
 /** One connection to a database, with one statement under way at most. */
 export interface SqlSession {
   /** Whether the connection has ended. */
   readonly isOver: boolean;
+  /** Whether it sends each request alone. */
+  readonly sendsAlone?: boolean;
   /** Sends a statement. Rejects with a {@link SqlFailure}. */
   send<T>(statement: Statement<T>): Promise<T>;
   /** Ends the connection at once, whatever is under way. */

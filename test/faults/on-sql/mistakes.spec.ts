@@ -1,9 +1,13 @@
 import { AssertionError } from 'node:assert';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { Lane } from '../../../lib/stores/sql/lane.js';
+import { SqlFailure } from '../../../lib/stores/sql/sql.js';
 import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
 import { PostgresStore } from '../../../lib/stores/postgres/postgres.store.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { SQL_MISTAKES, type SqlMistake } from '../../mistakes/table/sql.mistakes.js';
+import { SQL_TOGETHER_MISTAKES } from '../../mistakes/table/sql-together.mistakes.js';
+import { LANE_MISTAKES, type LaneLibrary } from '../../mistakes/table/lane.mistakes.js';
 import { breakLibrary } from '../../mistakes/source/broken-library.js';
 import { MysqlLab } from '../../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../../support/postgres/postgres-lab.js';
@@ -44,8 +48,8 @@ describe.each(DATABASES)('in $store', ({ name, store, start, make }) => {
   });
   afterEach(() => lab.reset());
 
-  const mistakes = SQL_MISTAKES.flatMap(({ edits: { [name]: edits }, ...mistake }) =>
-    edits ? [{ ...mistake, edits }] : [],
+  const mistakes = [...SQL_MISTAKES, ...SQL_TOGETHER_MISTAKES].flatMap(
+    ({ edits: { [name]: edits }, ...mistake }) => (edits ? [{ ...mistake, edits }] : []),
   );
 
   const play = async (library: Library, mistake: Pick<SqlMistake, 'play'>): Promise<void> => {
@@ -65,5 +69,14 @@ describe.each(DATABASES)('in $store', ({ name, store, start, make }) => {
     it.each(mistakes)('$name', async (mistake) => {
       await play(INTACT, mistake);
     });
+  });
+});
+
+describe('in a lane, which needs no server', () => {
+  it.each(LANE_MISTAKES)('$name', async ({ name, edits, play }) => {
+    using library = breakLibrary(name, edits);
+    const broken = await library.load<LaneLibrary>('Lane', 'SqlFailure');
+    await expect(play(broken)).rejects.toThrow(AssertionError);
+    await play({ Lane, SqlFailure });
   });
 });

@@ -86,8 +86,13 @@ export class SqlStage implements AsyncDisposable {
   async blockedDuring(request: Promise<unknown>): Promise<boolean> {
     let isOver = false;
     let isBlocked = false;
-    void request.then(() => (isOver = true));
-    const seen = async (): Promise<boolean> => (isBlocked = (await this.lab.blocked()) > 0) || isOver;
+    const over = (): void => void (isOver = true);
+    void request.then(over, over);
+    const seen = async (): Promise<boolean> => {
+      const blocked = await this.lab.blocked();
+      isBlocked = blocked > 0 && !isOver;
+      return isBlocked || isOver;
+    };
     await until(seen, { what: 'a statement waits for a row, or the request is over' });
     return isBlocked;
   }

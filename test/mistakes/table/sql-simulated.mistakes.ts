@@ -87,6 +87,17 @@ export const SQL_SIMULATED_MISTAKES: readonly SqlSimulatedMistake[] = [
     rules: ['leftovers'],
   },
   {
+    name: 'the lease of a grant counts from the reply',
+    edits: [
+      {
+        in: 'SqlKind.acquire',
+        find: 'return { ...reply, since };',
+        replace: 'return { ...reply, since: this.runtime.now() };',
+      },
+    ],
+    rules: ['exclusion', 'writes'],
+  },
+  {
     name: 'a process stays in the wait queue after its last waiter has left',
     edits: [
       {

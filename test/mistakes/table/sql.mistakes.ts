@@ -81,11 +81,11 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
     name: 'a token is not greater than that of an earlier holder whose clock was ahead',
     edits: {
       mysql: [
-        { in: 'MysqlExclusive.upsert', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
+        { in: 'MysqlExclusive.acquire', find: 'GREATEST(fence + 1, ${NOW})', replace: '${NOW}' },
         { in: 'MysqlExclusive.takeFree', find: 'GREATEST(fence + 1, ${NOW})', replace: '(${NOW})' },
       ],
       postgres: [
-        { in: 'PostgresExclusive.upsert', find: 'greatest(l.fence + 1, now)', replace: 'now' },
+        { in: 'PostgresExclusive.acquire', find: 'greatest(l.fence + 1, now)', replace: 'now' },
         { in: 'PostgresExclusive.takeFree', find: 'greatest(fence + 1, ${NOW})', replace: '(${NOW})' },
       ],
     },
@@ -105,7 +105,7 @@ export const SQL_MISTAKES: readonly SqlMistake[] = [
     edits: {
       mysql: [
         {
-          in: 'MysqlExclusive.upsert',
+          in: 'MysqlExclusive.acquire',
           find: 'since = IF(owner <> VALUES(owner) AND ${mayTake}, VALUES(since), since), owner = IF(${mayTake}, VALUES(owner), owner),',
           replace: `owner = IF(\${mayTake}, VALUES(owner), owner),
 since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,

@@ -10,12 +10,15 @@ const LOOP = { callers: CALLERS, burst: 0, latencyMs: 0 };
 const BURST = { callers: 2, burst: CALLERS, latencyMs: 5 };
 const BOTH = { callers: CALLERS, burst: CALLERS, latencyMs: 5 };
 
-/** The databases have four connections. Redis serves up to 16 runs in a request, and ZooKeeper has several for a lock. */
+/**
+ * The databases have four connections, and serve up to 64 requests in a statement, unless they are slow. Redis serves up to
+ * 16 runs in a request, and ZooKeeper has several for a lock.
+ */
 const PLANS: readonly (readonly [string, OverloadPlan])[] = [
-  ['PostgreSQL', { ...LOOP, latencyMs: 20, serviceMs: 0 }],
-  ['PostgreSQL', { ...BURST, serviceMs: 20, locksRows: true }],
-  ['MySQL', { ...LOOP, serviceMs: 20 }],
-  ['MySQL', { ...BOTH, serviceMs: 20, locksRows: true }],
+  ['PostgreSQL', { ...LOOP, latencyMs: 300, serviceMs: 0 }],
+  ['PostgreSQL', { ...BURST, serviceMs: 150, locksRows: true }],
+  ['MySQL', { ...LOOP, serviceMs: 150 }],
+  ['MySQL', { ...BOTH, serviceMs: 150, locksRows: true }],
   ['Redis', { ...LOOP, callers: 2 * CALLERS, serviceMs: 100 }],
   ['Redis', { ...BOTH, serviceMs: 100 }],
   ['a quorum', { ...BOTH, serviceMs: 100 }],
@@ -30,7 +33,7 @@ describe('a process that asks for more than its store serves', () => {
     async (name, plan) => {
       const run = await SUBJECTS[name]!(plan);
       expect(run).toMatchObject({ lost: [], wrong: [], events: [], left: [] });
-      expect(run.granted).toBeGreaterThan(500);
+      expect(run.granted).toBeGreaterThan(150);
       expect(run.overloaded, 'the server is too slow').toBeGreaterThan(0);
     },
   );

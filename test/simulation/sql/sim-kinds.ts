@@ -2,7 +2,7 @@ import type { Claim, ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/
 import type { ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { KindStatements, Waiting } from '../../../lib/stores/sql/sql-dialect.js';
-import type { Attempt, Statement } from '../../../lib/stores/sql/sql.js';
+import { NO_ROW, type OneOf, type Statement, type Together } from '../../../lib/stores/sql/sql.js';
 import type { SimDatabase } from './sim-database.js';
 import { statement } from './sim-sql.js';
 import type { SqlMode } from './sql-plan.js';
@@ -38,49 +38,91 @@ const extendAll = <C extends Claim>(
     }),
   );
 
+/** Several requests as one statement. Rows that others have locked are skipped. */
+const together = <C extends Claim, T>(
+  name: 'acquire' | 'release',
+  { saw }: KindHost,
+  one: (database: SimDatabase, claim: C) => OneOf<T>,
+): Together<C, T> => ({
+  many: (claims) =>
+    statement(name, (database) => {
+      saw(`several: ${name}`);
+      return claims.map((claim) => {
+        if (!database.isLocked(claim.finalKey)) return one(database, claim);
+        saw(`a batch skips a locked row: ${name}`);
+        return undefined;
+      });
+    }),
+});
+
 /** Exclusive locks, as `MysqlExclusive` or `PostgresExclusive`. */
 export class SimExclusive implements KindStatements<ExclusiveClaim> {
-  constructor(private readonly host: KindHost) {}
+  readonly free: Together<ExclusiveClaim, AcquireReply>;
+  readonly releases: Together<ExclusiveClaim, ReleaseReply>;
+  readonly keeps: Together<ExclusiveClaim, ReleaseReply>;
 
-  acquire(claim: ExclusiveClaim, { isQueued }: Waiting): Statement<AcquireReply> | Attempt<AcquireReply> {
+  constructor(private readonly host: KindHost) {
+    const { bell, saw } = host;
+    this.free = {
+      ...together<ExclusiveClaim, AcquireReply>('acquire', host, ({ table }, claim) =>
+        table.rows.has(claim.finalKey) ? table.takeFree(claim, bell) : NO_ROW,
+      ),
+      one: (claim) =>
+        statement(
+          'acquire',
+          ({ table }) => table.takeFree(claim, bell),
+          () => [claim.finalKey],
+        ),
+      inserting: together<ExclusiveClaim, AcquireReply>('acquire', host, ({ table }, claim) => {
+        saw('several new rows');
+        return table.rows.has(claim.finalKey) ? undefined : table.acquire(claim, host.me, bell);
+      }),
+    };
+    this.releases = together<ExclusiveClaim, ReleaseReply>('release', host, (database, claim) =>
+      this.end(database, claim),
+    );
+    this.keeps = together<ExclusiveClaim, ReleaseReply>('release', host, (database, claim) =>
+      this.end(database, claim, claim.leaseMs),
+    );
+  }
+
+  acquire(claim: ExclusiveClaim): Statement<AcquireReply> {
     const { mode, me, bell, saw } = this.host;
     const { finalKey } = claim;
-    const full = (): Statement<AcquireReply> =>
-      statement(
-        'acquire',
-        ({ table }) => {
-          const [head, second] = table.rows.get(finalKey)?.queue ?? [];
-          const reply = table.acquire(claim, me, bell);
-          if (reply.status === 'granted' && second !== undefined)
-            saw(head === me ? 'the head of a wait queue gets the key' : 'a head misses its turn');
-          return reply;
-        },
-        ({ table }) => (mode === 'notifications' && table.onlyReads(claim, me) ? [] : [finalKey]),
-      );
-    if (mode === 'notifications' || isQueued) return full();
-    const attempt = statement(
+    return statement(
       'acquire',
-      ({ table }) => table.takeFree(claim, bell),
-      () => [finalKey],
+      ({ table }) => {
+        const [head, second] = table.rows.get(finalKey)?.queue ?? [];
+        const reply = table.acquire(claim, me, bell);
+        if (reply.status === 'granted' && second !== undefined)
+          saw(head === me ? 'the head of a wait queue gets the key' : 'a head misses its turn');
+        return reply;
+      },
+      ({ table }) => (mode === 'notifications' && table.onlyReads(claim, me) ? [] : [finalKey]),
     );
-    return { ...attempt, otherwise: full };
   }
 
   extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
     return extendAll(claims, this.host, ({ table }, claim) => table.extend(claim));
   }
 
-  release({ finalKey, owner }: ExclusiveClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
-    const { mode } = this.host;
+  release(claim: ExclusiveClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
+    const none = { wasHeld: false, othersWaiting: false };
     return statement(
       'release',
-      (database) => {
-        const reply = database.table.release(finalKey, owner, keepForMs);
-        if (reply.othersWaiting && mode === 'notifications') database.notify(finalKey);
-        return reply;
-      },
-      () => [finalKey],
+      (database) => this.end(database, claim, keepForMs) ?? none,
+      () => [claim.finalKey],
     );
+  }
+
+  private end(
+    database: SimDatabase,
+    { finalKey, owner }: ExclusiveClaim,
+    keepForMs?: number,
+  ): ReleaseReply | undefined {
+    const reply = database.table.release(finalKey, owner, keepForMs);
+    if (reply.othersWaiting && this.host.mode === 'notifications') database.notify(finalKey);
+    return reply.wasHeld ? reply : undefined;
   }
 
   peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
@@ -114,11 +156,16 @@ export class SimExclusive implements KindStatements<ExclusiveClaim> {
 /** Permits, as `MysqlPermit` or `PostgresPermit`. */
 export class SimPermit implements KindStatements<PermitClaim> {
   readonly watch: KindStatements<PermitClaim>['watch'];
+  readonly releases: Together<PermitClaim, ReleaseReply>;
 
   constructor(private readonly host: KindHost) {
     const { mode, wakeUps } = host;
     // Permits have no bell.
     if (mode === 'notifications') this.watch = (finalKey, listener) => wakeUps.watch(finalKey, listener);
+    this.releases = together<PermitClaim, ReleaseReply>('release', host, (database, claim) => {
+      const reply = this.end(database, claim);
+      return reply.wasHeld ? reply : undefined;
+    });
   }
 
   acquire(claim: PermitClaim, { othersWait }: Waiting): Statement<AcquireReply> {
@@ -134,18 +181,20 @@ export class SimPermit implements KindStatements<PermitClaim> {
     return extendAll(claims, this.host, ({ permits }, claim) => permits.extend(claim));
   }
 
-  release({ finalKey, owner }: PermitClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
-    const { me, mode } = this.host;
+  release(claim: PermitClaim, { keepForMs }: ReleaseOptions): Statement<ReleaseReply> {
     return statement(
       'release',
-      (database) => {
-        const isQueued = (database.table.rows.get(finalKey)?.queue.length ?? 0) > 0;
-        const reply = database.permits.release(finalKey, owner, me, keepForMs);
-        if (reply.wasHeld && isQueued && mode === 'notifications') database.notify(finalKey);
-        return reply;
-      },
-      () => [finalKey],
+      (database) => this.end(database, claim, keepForMs),
+      () => [claim.finalKey],
     );
+  }
+
+  private end(database: SimDatabase, { finalKey, owner }: PermitClaim, keepForMs?: number): ReleaseReply {
+    const { me, mode } = this.host;
+    const isQueued = (database.table.rows.get(finalKey)?.queue.length ?? 0) > 0;
+    const reply = database.permits.release(finalKey, owner, me, keepForMs);
+    if (reply.wasHeld && isQueued && mode === 'notifications') database.notify(finalKey);
+    return reply;
   }
 
   peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {

@@ -26,26 +26,29 @@ export interface SqlPlan {
 
 /** The last key has permits. */
 const KEYS = ['a', 'b', 'permits'];
+/** Keys that one statement can have together. */
+const MANY_KEYS = ['a', 'b', 'c', 'd', 'e', 'f', 'permits'];
 const PERMITS = 2;
 
 /** From a seed to a plan, as plain data. */
 export const sqlPlan = (seed: number): SqlPlan => {
   const random = new Random(`sql ${seed}`);
-  const keys = random.pick([['a'], ['a', 'b'], KEYS]);
+  const keys = random.pick([['a'], ['a', 'b'], KEYS, MANY_KEYS]);
+  const areMany = keys === MANY_KEYS;
   const visit = (): Visit => {
     const key = random.pick(keys);
     return {
       key,
       ...(key === 'permits' && { permits: PERMITS }),
-      thinkMs: random.pick([0, 1, 5, 50, 300]),
+      thinkMs: random.pick(areMany ? [0, 0, 1] : [0, 1, 5, 50, 300]),
       waitMs: random.pick([0, 100, 1_000, 5_000]),
-      workMs: random.pick([0, 1, 5, 20, 20, 200, 1_200]),
+      workMs: random.pick(areMany ? [0, 0, 1, 5] : [0, 1, 5, 20, 20, 200, 1_200]),
     };
   };
   const caller = (): Visit[] => Array.from({ length: random.whole(2, 6) }, visit);
   const processes = Array.from({ length: random.whole(2, 4) }, () => ({
     rate: random.between(0.998, 1.002),
-    callers: Array.from({ length: random.whole(1, 3) }, caller),
+    callers: Array.from({ length: areMany ? 6 : random.whole(1, 3) }, caller),
   }));
   const commandTimeoutMs = random.pick([100, 300]);
   const cast: Cast = { processes: processes.length, keys, timeoutMs: commandTimeoutMs };
@@ -57,7 +60,7 @@ export const sqlPlan = (seed: number): SqlPlan => {
     mode: random.pick(['polling', 'notifications']),
     pooled: random.chance(0.1),
     rate: random.between(0.994, 0.998),
-    lanes: random.pick([1, 2, 4]),
+    lanes: areMany ? 1 : random.pick([1, 2, 4]),
     processes,
     watchdogMs: random.pick([1_000, 1_000, 20_000]),
     commandTimeoutMs,

@@ -17,6 +17,7 @@ const STATES = [
   'a session is ended with a statement under way',
   'a statement comes after the end of its session',
   'a statement commits after its client has gone',
+  ...['acquire', 'release'].flatMap((name) => [`several: ${name}`, `a batch skips a locked row: ${name}`]),
   'a waiter is woken at once',
   'a waiter polls',
   'an undo is not certain',
@@ -25,6 +26,7 @@ const STATES = [
   ),
   ...['acquire', 'release', 'settle'].map((name) => `lost request: ${name}`),
   'row locked',
+  'several new rows',
   'the head of a wait queue gets the key',
   'too slow',
 ];
@@ -67,7 +69,9 @@ describe('the simulation of stores on a database', () => {
       'polling, pooled: true',
     ]);
     const visits = plans.flatMap(({ processes }) => processes.flatMap(({ callers }) => callers.flat()));
-    expect([...new Set(visits.map(({ key }) => key))].sort()).toEqual(['a', 'b', 'permits']);
+    expect([...new Set(visits.map(({ key }) => key))].sort()).toEqual([
+      ...['a', 'b', 'c', 'd', 'e', 'f', 'permits'],
+    ]);
   });
 
   it(`no promise is broken in ${SEEDS} seeds from ${FROM}`, { timeout: TIMEOUT_MS }, async () => {
