@@ -55,6 +55,7 @@ export class Poller {
     this.keys.add(key);
     key.subscription = this.kind.watch?.(claim, {
       notified: () => this.wake(key),
+      freeIn: (ms) => this.postpone(key, ms),
       // It can never become live: polling is left.
       failed: () => (key.subscription = undefined),
     });
@@ -82,7 +83,8 @@ export class Poller {
 
   /** Sets when the key is asked about next: after its pause, and at the end of the blocking hold at the latest. */
   private postpone(key: PolledKey, freeInMs = Infinity): void {
-    const variedMs = key.pauseMs * (1 - JITTER + 2 * JITTER * this.runtime.random());
+    const ownPauseMs = this.storeReplies ? key.subscription?.pauseMs : undefined;
+    const variedMs = (ownPauseMs ?? key.pauseMs) * (1 - JITTER + 2 * JITTER * this.runtime.random());
     key.dueAt = this.runtime.now() + Math.min(variedMs, freeInMs);
     // A request under way sets the timer when it ends.
     if (key.dueAt < this.timerDueAt && !this.isAsking) this.arm(key.dueAt);

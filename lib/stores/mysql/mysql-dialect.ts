@@ -3,18 +3,20 @@ import type { Runtime } from '../../core/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
 import { rehearse } from '../sql/rehearsal.js';
 import { raw, sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
+import type { Sight } from '../sql/places.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
-import { bytes, HEAD, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
+import { bytes, HEAD, ID_LENGTH, ID_START, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnections, checkRights, checkSettings, checkTable, migrateTable } from './mysql-checks.js';
-import { MysqlBell } from './mysql-bell.js';
+import { MysqlBell, PARKED_S } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
 import { recreationOf } from './mysql-migration.js';
 import { SET_SESSION } from './mysql-settings.js';
 import {
+  BELL,
   COMMIT,
   NOW,
   RELEASED,
@@ -52,15 +54,15 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
     const { runtime, table, pooled } = settings;
     const common = { table: raw(`\`${table}\``), now: NOW, rowsOf: textRowsOf };
     super(common);
-    const id = runtime.newId().replaceAll('-', '');
-    const me = bytes(`,${id.slice(-12)}`);
-    this.names = {
-      table: common.table,
-      me,
-      bell: bytes(`nlb:${id}`),
-      maxQueue: MAX_QUEUED * me.length,
+    const id = runtime.newId().slice(1 - ID_LENGTH);
+    const bell = bytes(`${BELL}${id}`);
+    this.names = { table: common.table, me: bytes(`${ID_START}${id}`), bell };
+    const ring: Statement<void> = {
+      sql: sql`SELECT RELEASE_LOCK(${bell}), GET_LOCK(${bell}, ${PARKED_S})`,
+      read: nothing,
     };
-    this.bell = pooled ? undefined : new MysqlBell(this.names, { runtime, connect: () => this.connect() });
+    const wait = (finalKey: string): Statement<Sight> => this.exclusive.waitForBell(finalKey);
+    this.bell = pooled ? undefined : new MysqlBell({ runtime, connect: () => this.connect(), ring, wait });
     this.exclusive = new MysqlExclusive(this.names, this.bell);
     this.permit = new MysqlPermit(this.names);
     this.notes = new NoteRows(common, OVERWRITES);
@@ -170,12 +172,12 @@ ${COMMIT}`,
     };
   }
 
-  leave(finalKey: string): Statement<void> {
+  leave(finalKey: string): Statement<boolean> {
     const { table, me } = this.names;
     return {
       sql: sql`UPDATE ${table} SET queue = REPLACE(queue, ${me}, '') WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND LOCATE(${me}, queue) > 0`,
       prepared: true,
-      read: nothing,
+      read: (reply) => (reply as ResultSetHeader).affectedRows > 0,
     };
   }
 

@@ -1,15 +1,19 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
-import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { NO_ROW, raw, sql, type OneOf, type Sql, type Statement, type Together } from '../sql/sql.js';
+import { takenOf, type Sight, type WakeUps } from '../sql/places.js';
 import type { KindStatements } from '../sql/sql-dialect.js';
 import {
   bytes,
   grantOf,
   HEAD,
+  ID_LENGTH,
+  ID_START,
   isTrue,
   listOf,
+  MAX_QUEUED,
   msOf,
   nameOf,
   nameTextOf,
@@ -18,12 +22,14 @@ import {
   TURN_US,
   US,
 } from '../sql/sql-terms.js';
-import type { MysqlBell } from './mysql-bell.js';
+import { PARKED_S } from './mysql-bell.js';
 import {
+  BELL,
   COMMIT,
   extended,
   idOf,
   joinedByName,
+  MAX_QUEUE,
   NOW,
   peeked,
   READ_ONLY,
@@ -58,16 +64,8 @@ export class MysqlExclusive implements KindStatements<ExclusiveClaim> {
   constructor(
     private readonly names: MysqlNames,
     /** Undefined behind a proxy that shares connections. */
-    private readonly bell: MysqlBell | undefined,
+    readonly wakeUps: WakeUps | undefined,
   ) {}
-
-  watch(finalKey: string, listener: WatchListener): Watch | undefined {
-    return this.bell?.watch(finalKey, listener);
-  }
-
-  released(): void {
-    this.bell?.ring();
-  }
 
   /**
    * Takes a key that is free and that no process waits for, in less than half of the time of the upsert. Reply: the last
@@ -143,10 +141,10 @@ SELECT name, owner, ${columns} FROM ${this.names.table} FORCE INDEX (PRIMARY) WH
   }
 
   /**
-   * Reply: an even number is twice the first token; an odd one is 4 × µs until the next request + 2 if the key is held as
-   * another kind + 1.
+   * Reply: an even number is twice the first token. An odd one is 512 × µs until this process may take the key + 4 × its place + 2 if
+   * the key is held as another kind + 1.
    */
-  acquire(claim: ExclusiveClaim): Statement<AcquireReply> {
+  acquire(claim: ExclusiveClaim): Statement<AcquireReply & Partial<Sight>> {
     const { finalKey, owner, leaseMs, tokens, waits } = claim;
     const { table, me, bell } = this.names;
     const mayTake = sql`(owner = VALUES(owner) OR ${this.isFree()})`;
@@ -157,21 +155,20 @@ SELECT name, owner, ${columns} FROM ${this.names.table} FORCE INDEX (PRIMARY) WH
 VALUES (${nameOf(finalKey)}, '', 'exclusive', ${bytes(owner)}, ${NOW}, ${NOW} + ${leaseMs * US}, LAST_INSERT_ID(2 * ${NOW}) DIV 2 + ${tokens} - 1, ${bell})
 ON DUPLICATE KEY UPDATE
 fence = IF(${mayTake}, LAST_INSERT_ID(2 * GREATEST(fence + 1, ${NOW})) DIV 2 + ${tokens} - 1,
-  IF(LAST_INSERT_ID(4 * GREATEST(1, IF(until > ${NOW}, until, ABS(until) + ${TURN_US}) - ${NOW}) + 2 * (kind <> 'exclusive') + 1), fence, 0)),
+  IF(LAST_INSERT_ID(512 * GREATEST(1, ${this.freeInUs()}) + 4 * ${this.rank()} + 2 * (kind <> 'exclusive') + 1), fence, 0)),
 since = IF(owner <> VALUES(owner) AND ${mayTake}, VALUES(since), since),
 owner = IF(${mayTake}, VALUES(owner), owner),
 until = IF(${mayTake}, VALUES(until), until),
 kind = IF(${mayTake}, 'exclusive', kind),
 bell = IF(${mayTake}, VALUES(bell), bell),
 queue = IF(${mayTake}, IF(${isNew}, SUBSTRING(queue, IF(${own} > 0, ${own}, 1) + ${me.length}), queue),
-  IF(${waits ? 1 : 0} AND ${own} = 0 AND LENGTH(queue) < ${this.names.maxQueue}, CONCAT(queue, ${me}), queue))`,
+  IF(${waits ? 1 : 0} AND ${own} = 0 AND LENGTH(queue) < ${MAX_QUEUE}, CONCAT(queue, ${me}), queue))`,
       prepared: true,
       read: (reply) => {
         const id = idOf(reply);
         if (id === 0n) throw new StoreFailure(NO_REPLY, 'unknown', {});
         if (id % 2n === 0n) return grantOf(claim, Number(id / 2n) + tokens - 1);
-        const heldAs = (id & 2n) === 2n ? ({ heldAs: 'permit' } as const) : {};
-        return { status: 'taken', retryInMs: msOf(id >> 2n), ...heldAs };
+        return takenOf(msOf(id >> 9n), Number((id >> 2n) & 127n), (id & 2n) === 0n);
       },
     };
   }
@@ -226,37 +223,76 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS left_us FROM ${wanted} ${b
   }
 
   /** A process that is not in the wait queue any more has missed its turn. Its next request puts it there again. */
-  peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
-    const { table, me, maxQueue } = this.names;
-    const mayEnter = sql`${this.isFree()} OR LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}`;
-    const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
+  peek(claims: readonly ExclusiveClaim[]): Statement<readonly Sight[]> {
+    const names = claims.map(({ finalKey }) => nameOf(finalKey));
     return {
-      sql: sql`SELECT name, bell, ${READ_ONLY}, until > ${NOW} AS held,
-IF(${mayEnter}, 0, GREATEST(0, ABS(until) - ${NOW} + IF(until > ${NOW}, 0, ${TURN_US}))) AS freeInUs
-FROM ${table} WHERE name IN (${names}) AND ${HEAD}`,
+      sql: sql`SELECT ${this.sight(names)}`,
       prepared: claims.length === 1,
-      read: (reply) => {
-        const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString(), row]));
-        return claims.map(({ finalKey }) => {
-          const row = found.get(nameTextOf(finalKey));
-          if (!row) return 0;
-          if (row.held === 1) this.bell?.seen(finalKey, row.bell.toString());
-          return msOf(row.freeInUs);
-        });
-      },
+      read: (reply) => sightsOf(names, reply),
     };
   }
 
-  /** Condition: the key is free, and the wait queue lets this process go first. */
+  /**
+   * Waits for the bell of the process before this one. Where that does not ring, or is this process the first one, waits for the bell of the
+   * holder. While it waits, it has nothing of the table locked.
+   */
+  waitForBell(finalKey: string): Statement<Sight> {
+    const { table, me } = this.names;
+    const name = nameOf(finalKey);
+    const at = sql`LOCATE(${me}, queue)`;
+    const before = raw(String(ID_LENGTH));
+    return {
+      sql: sql`SET @bell = COALESCE((SELECT IF(${at} > ${before} AND SUBSTRING(queue, ${at} - ${before}, 1) = ${bytes(ID_START)}, CONCAT(${bytes(BELL)}, SUBSTRING(queue, ${at} - ${before} + 1, ${before} - 1)),
+IF(until > ${NOW}, bell, '')) FROM ${table} WHERE name = ${name} AND ${HEAD}), '');
+SELECT IF(@bell = '', 0, GET_LOCK(@bell, ${PARKED_S})), IF(@bell = '', 0, RELEASE_LOCK(@bell));
+SELECT ${this.sight([name])}`,
+      read: (reply) => sightsOf([name], (reply as unknown[])[2])[0]!,
+    };
+  }
+
+  /** What a statement reads of keys, after its SELECT. A process that is not in the wait queue has to ask again. */
+  private sight(names: readonly Buffer[]): Sql {
+    const { table, me } = this.names;
+    const mayEnter = sql`${this.isFree()} OR LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${MAX_QUEUE}`;
+    return sql`name, ${READ_ONLY}, ${this.rank()} AS place, IF(${mayEnter}, 0, IF(${this.rank()} < 2 OR until <= ${NOW}, GREATEST(0, ${this.freeInUs()}), NULL)) AS freeInUs
+FROM ${table} WHERE name IN (${listOf(names)}) AND ${HEAD}`;
+  }
+
+  /** Condition: the key is free, and the wait queue lets this process take it. */
   private isFree(): Sql {
+    return sql`until <= ${NOW} AND ${NOW} - ABS(until) NOT BETWEEN 0 AND ${this.turnsBefore()} - 1`;
+  }
+
+  /** Time in µs until the wait queue lets this process take the key, if the hold ends as it is due to. */
+  private freeInUs(): Sql {
+    return sql`ABS(until) + ${this.turnsBefore()} - ${NOW}`;
+  }
+
+  private turnsBefore(): Sql {
+    return sql`${TURN} * LEAST(${this.rank()}, 2)`;
+  }
+
+  /** Number of processes in a wait queue before this one, which stands at the end if it is not there. */
+  private rank(): Sql {
     const { me } = this.names;
-    return sql`until <= ${NOW} AND (queue = '' OR LEFT(queue, ${me.length}) = ${me} OR ${NOW} - ABS(until) NOT BETWEEN 0 AND ${TURN_US})`;
+    return sql`((LOCATE(${me}, CONCAT(queue, ${me})) - 1) DIV ${raw(String(ID_LENGTH))})`;
   }
 }
+
+/** Returns the replies to a poll. While the key is held, only the first process and its heir have a time until it is free. */
+const sightsOf = (names: readonly Buffer[], reply: unknown): readonly Sight[] => {
+  const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString(), row]));
+  return names.map((name): Sight => {
+    const { freeInUs = 0, place = MAX_QUEUED } = found.get(name.toString()) ?? {};
+    return { freeInMs: freeInUs === null ? Infinity : msOf(freeInUs), rank: place };
+  });
+};
 
 /** A trigger for updates takes the value away. Nothing tells a grant from a refusal then. */
 const NO_REPLY =
   'the server does not say whether the lock was granted: the table of the locks must have no trigger';
+/** `TURN_US` in statements. */
+const TURN = raw(String(TURN_US));
 /** Condition: the row of a key has the owner of a claim. */
 const IS_OWN = raw("t.name = v.n AND t.member = '' AND t.owner = v.o");
 /** Condition: this message has changed the hold. */
@@ -265,7 +301,6 @@ const READ_AT = 3;
 
 interface Peeked {
   readonly name: Buffer;
-  readonly bell: Buffer;
-  readonly held: number;
-  readonly freeInUs: number;
+  readonly place: number;
+  readonly freeInUs: number | null;
 }

@@ -4,6 +4,7 @@ import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { raw, sql, type Sql, type Statement, type Together } from '../sql/sql.js';
+import type { Sight } from '../sql/places.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import {
   bytes,
@@ -21,6 +22,7 @@ import {
   extended,
   idOf,
   joinedByName,
+  MAX_QUEUE,
   NOW,
   peeked,
   READ_ONLY,
@@ -59,11 +61,11 @@ export class MysqlPermit implements KindStatements<PermitClaim> {
     { finalKey, owner, leaseMs, of, waits }: PermitClaim,
     { othersWait }: Waiting,
   ): Statement<AcquireReply> {
-    const { table, me, maxQueue } = this.names;
+    const { table, me } = this.names;
     const name = nameOf(finalKey);
     const [who, lease] = [bytes(owner), leaseMs * US];
     const appended = waits
-      ? sql`IF(LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${maxQueue}, CONCAT(queue, ${me}), queue)`
+      ? sql`IF(LOCATE(${me}, queue) = 0 AND LENGTH(queue) < ${MAX_QUEUE}, CONCAT(queue, ${me}), queue)`
       : raw('queue');
     const leaves = othersWait ? raw('FALSE') : sql`LOCATE(${me}, queue) > 0`;
     const head =
@@ -181,7 +183,7 @@ ${COMMIT}`,
     };
   }
 
-  peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
+  peek(claims: readonly PermitClaim[]): Statement<readonly Sight[]> {
     const { table } = this.names;
     const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
@@ -197,7 +199,7 @@ WHERE h.name IN (${names}) AND h.member = '' GROUP BY h.name, h.kind, h.until, h
             freeInUs === null ? Infinity : msOf(freeInUs),
           ]),
         );
-        return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
+        return claims.map(({ finalKey }) => ({ freeInMs: found.get(nameTextOf(finalKey)) ?? 0 }));
       },
     };
   }

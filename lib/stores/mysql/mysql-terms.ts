@@ -2,7 +2,16 @@ import type { ResultSetHeader } from 'mysql2';
 import type { Claim } from '../../core/seam/claim.js';
 import type { ExtendReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { bytes, extendedRow, nameOf, repliesOf, US, type Row } from '../sql/sql-terms.js';
+import {
+  bytes,
+  extendedRow,
+  ID_LENGTH,
+  MAX_QUEUED,
+  nameOf,
+  repliesOf,
+  US,
+  type Row,
+} from '../sql/sql-terms.js';
 import { joined, raw, sql, type Sql } from '../sql/sql.js';
 
 export type { ResultSetHeader } from 'mysql2';
@@ -24,9 +33,12 @@ export interface MysqlNames {
   readonly me: Buffer;
   /** Name of the lock by which this process wakes others. */
   readonly bell: Buffer;
-  /** Length of a wait queue from which on nothing is appended. */
-  readonly maxQueue: number;
 }
+
+/** Length of a wait queue from which on nothing is appended. */
+export const MAX_QUEUE = raw(String(MAX_QUEUED * ID_LENGTH));
+/** Start of the names of bells, before the id of a process in wait queues. */
+export const BELL = 'nlb:';
 
 /**
  * Joins rows of the table by their names. In a small table the server would rather read all of it, and wait for rows that

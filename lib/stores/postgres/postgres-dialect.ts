@@ -6,7 +6,7 @@ import { rehearse } from '../sql/rehearsal.js';
 import { raw, sql, type SqlSession, type Statement } from '../sql/sql.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
-import { bytes, HEAD, isTrue, MAX_QUEUED, nameOf, nothing } from '../sql/sql-terms.js';
+import { bytes, HEAD, ID_LENGTH, isTrue, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import {
   checkConnection,
@@ -21,7 +21,15 @@ import { quoted, recreationOf } from './postgres-migration.js';
 import { PostgresPermit } from './postgres-permit.js';
 import { PostgresSession } from './postgres-session.js';
 import { SET_SESSION } from './postgres-settings.js';
-import { literal, NOW, RELEASED, rowsOf, type PostgresNames } from './postgres-terms.js';
+import {
+  CHANNEL,
+  literal,
+  NOW,
+  postgresNames,
+  RELEASED,
+  rowsOf,
+  type PostgresNames,
+} from './postgres-terms.js';
 
 /** How often a key is asked about that a caller waits for, in ms. */
 const POLL = { minMs: 5, maxMs: 50, liveMaxMs: 1_000 };
@@ -54,26 +62,20 @@ export class PostgresDialect extends CommonStatements implements SqlDialect {
     const { runtime, table, schema, listening, timeoutMs } = settings;
     const common = { table: raw(quoted(table, schema)), now: NOW, rowsOf };
     super(common);
-    const me = `,${runtime.newId().slice(-12)}`;
-    this.names = {
-      table: common.table,
-      me: raw(`'${me}'`),
-      meLength: raw(String(me.length)),
-      maxQueue: raw(String(MAX_QUEUED * me.length)),
-      notify: (name) => sql`pg_notify('${raw(table)}', ${name})`,
-    };
+    const id = runtime.newId().slice(1 - ID_LENGTH);
+    this.names = postgresNames(common.table, table, id);
     this.listener =
       listening &&
       new PostgresListener({
         runtime,
         timeoutMs,
-        channel: table,
+        channels: { shared: table, own: `${CHANNEL}${id}` },
         connect: () => PostgresSession.connect(listening(), settings),
-        notify: (payload) => this.notify(payload),
+        notify: (payload, channel) => this.notify(payload, channel),
         warn: (sentence) => this.storeHost?.warn(sentence),
       });
-    this.exclusive = new PostgresExclusive(this.names, this.listener);
-    this.permit = new PostgresPermit(this.names, this.listener);
+    this.exclusive = new PostgresExclusive(this.names, this.listener?.wakeUps(true));
+    this.permit = new PostgresPermit(this.names, this.listener?.wakeUps(false));
     this.notes = new NoteRows(common, OVERWRITES, this.listener && messagesOf(this.listener, this.names));
   }
 
@@ -117,24 +119,27 @@ WHERE h.name = ${nameOf(finalKey)} AND h.${HEAD} AND h.until > ${NOW}`,
 
   /** Permits keep their number, unless none was held. The second statement sees what came before the lock of the row. */
   forceUnlock(finalKey: string): Statement<boolean> {
-    const { table, notify } = this.names;
+    const { table, notify, pass } = this.names;
     const name = literal(nameOf(finalKey));
     const head = sql`h.name = ${name} AND h.${HEAD} AND h.until > ${NOW}`;
     return {
       sql: sql`SELECT 1 FROM ${table} h WHERE ${head} FOR UPDATE;
 WITH gone AS (DELETE FROM ${table} m WHERE m.name = ${name} AND m.member > '' AND m.until > ${NOW} RETURNING 1),
 ended AS (UPDATE ${table} h SET until = ${RELEASED} WHERE ${head} AND NOT EXISTS (SELECT 1 FROM gone))
-SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.queue <> '' THEN ${notify(name)} END FROM ${table} h WHERE ${head}`,
+SELECT h.kind = 'exclusive' OR EXISTS (SELECT 1 FROM gone) AS held, CASE WHEN h.queue <> '' AND h.kind = 'permit' THEN ${notify(name)} END,
+${pass(name, raw("h.kind = 'exclusive'"))} FROM ${table} h WHERE ${head}`,
       read: (reply) => isTrue(rowsOf(reply, 1)[0]?.['held']),
     };
   }
 
-  leave(finalKey: string): Statement<void> {
-    const { table, me } = this.names;
+  leave(finalKey: string): Statement<boolean> {
+    const { table, me, pass } = this.names;
+    const name = nameOf(finalKey);
     return {
-      sql: sql`UPDATE ${table} SET queue = replace(queue, ${me}, '') WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND strpos(queue, ${me}) > 0`,
+      sql: sql`UPDATE ${table} SET queue = replace(queue, ${me}, '') WHERE name = ${name} AND ${HEAD} AND strpos(queue, ${me}) > 0
+RETURNING ${pass(sql`${name}::text`, sql`until <= ${NOW}`)}`,
       prepared: true,
-      read: nothing,
+      read: () => false,
     };
   }
 
@@ -167,11 +172,11 @@ SELECT name, member FROM ${table} WHERE ${this.isOld} LIMIT ${SWEPT_ROWS} FOR UP
     this.listener?.close();
   }
 
-  private async notify(payload: string): Promise<void> {
+  private async notify(payload: string, channel: string): Promise<void> {
     const session = await this.connect();
     try {
       await session.send({
-        sql: sql`SELECT ${this.names.notify(sql`${bytes(payload)}::text`)}`,
+        sql: sql`SELECT pg_notify(${bytes(channel)}::text, ${bytes(payload)}::text)`,
         read: nothing,
       });
     } finally {

@@ -1,7 +1,8 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
-import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { NO_ROW, raw, sql, type OneOf, type Sql, type Statement, type Together } from '../sql/sql.js';
+import { takenOf, type Sight, type WakeUps } from '../sql/places.js';
 import type { KindStatements } from '../sql/sql-dialect.js';
 import {
   bytes,
@@ -12,20 +13,18 @@ import {
   nameOf,
   releasedRow,
   repliesOf,
-  TURN_US,
   US,
   type Row,
 } from '../sql/sql-terms.js';
-import type { PostgresListener } from './postgres-listener.js';
 import {
   extended,
-  freeInMs,
   NO_FLUSH,
   NOW,
   ONE_NOW,
   released,
   RELEASED,
   rowsOf,
+  sightsOf,
   TURN,
   withWanted,
   type PostgresNames,
@@ -53,12 +52,8 @@ export class PostgresExclusive implements KindStatements<ExclusiveClaim> {
 
   constructor(
     private readonly names: PostgresNames,
-    private readonly listener: PostgresListener | undefined,
+    readonly wakeUps: WakeUps | undefined,
   ) {}
-
-  watch(finalKey: string, listener: WatchListener): Watch | undefined {
-    return this.listener?.watch(finalKey, listener);
-  }
 
   /**
    * Takes a key that is free and that no process waits for, in half of the time of the upsert. If it has waited for the
@@ -108,15 +103,15 @@ ON CONFLICT (name, member) DO NOTHING RETURNING name, owner, fence`,
   }
 
   /** A claim that changes nothing only reads. */
-  acquire(claim: ExclusiveClaim): Statement<AcquireReply> {
+  acquire(claim: ExclusiveClaim): Statement<AcquireReply & Partial<Sight>> {
     const { finalKey, owner, leaseMs, tokens, waits } = claim;
-    const { table, me, meLength } = this.names;
+    const { table, me, meLength, rank } = this.names;
     const [name, who, lease] = [nameOf(finalKey), bytes(owner), leaseMs * US];
     const mayTake = sql`(l.owner = ${who} OR ${this.isFree()})`;
     const enters = waits ? this.mayEnter() : raw('false');
     return {
       sql: sql`WITH held AS MATERIALIZED (
-SELECT l.kind, l.until, n.now FROM ${table} l, ${ONE_NOW} WHERE l.name = ${name} AND l.${HEAD} AND NOT ${mayTake} AND NOT (${enters})
+SELECT l.kind, ${this.freeInUs()} AS free_us, ${rank} AS rank FROM ${table} l, ${ONE_NOW} WHERE l.name = ${name} AND l.${HEAD} AND NOT ${mayTake} AND NOT (${enters})
 ), got AS (
 INSERT INTO ${table} AS l (name, member, kind, owner, since, until, fence)
 SELECT ${name}::text, '', 'exclusive', ${who}::text, n.now, n.now + ${lease}, n.now + ${tokens} - 1 FROM ${ONE_NOW} WHERE NOT EXISTS (SELECT 1 FROM held)
@@ -129,32 +124,26 @@ CASE WHEN may THEN greatest(l.fence + 1, now) + ${tokens} - 1 ELSE l.fence END,
 CASE WHEN may AND l.owner <> excluded.owner THEN substr(l.queue, greatest(1, strpos(l.queue, ${me})) + ${meLength})
 WHEN NOT may AND ${enters} THEN l.queue || ${me} ELSE l.queue END
 FROM (SELECT n.now, ${mayTake} AS may FROM ${ONE_NOW}) decided)
-RETURNING l.owner, l.fence, l.kind, l.until, ${NOW} AS now)
-SELECT * FROM got UNION ALL SELECT '', 0, kind, until, now FROM held`,
+RETURNING l.owner, l.fence, l.kind, (SELECT ${this.freeInUs()} FROM ${ONE_NOW}) AS free_us, ${rank} AS rank)
+SELECT * FROM got UNION ALL SELECT '', 0, kind, free_us, rank FROM held`,
       prepared: true,
       read: (reply) => {
         const row = rowsOf(reply)[0]!;
         if (row['owner'] === owner) return grantOf(claim, Number(row['fence']));
-        const heldAs = row['kind'] === 'exclusive' ? {} : ({ heldAs: 'permit' } as const);
-        const [end, now] = [Number(row['until']), Number(row['now'])];
-        return {
-          status: 'taken',
-          retryInMs: msOf((end > now ? end : Math.abs(end) + TURN_US) - now),
-          ...heldAs,
-        };
+        return takenOf(msOf(row['free_us']), Number(row['rank']), row['kind'] === 'exclusive');
       },
     };
   }
 
   /** A crash may undo a release that nothing was to wait for: then the lease ends by itself. */
   release({ finalKey, owner }: ExclusiveClaim, { keepForMs = 0 }: ReleaseOptions): Statement<ReleaseReply> {
-    const { table, notify } = this.names;
+    const { table, pass } = this.names;
     const name = nameOf(finalKey);
     const end = keepForMs > 0 ? sql`${NOW} + ${keepForMs * US}` : RELEASED;
     const isFlushed = keepForMs > 0 ? raw('') : NO_FLUSH;
     return {
       sql: sql`UPDATE ${table} SET until = ${end} WHERE name = ${name} AND ${HEAD} AND owner = ${bytes(owner)} AND until > ${NOW}
-RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::text`)} END`,
+RETURNING queue <> '' AS waiting${isFlushed}, ${pass(sql`${name}::text`)}`,
       prepared: true,
       read: released,
     };
@@ -165,13 +154,13 @@ RETURNING queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notif
     end: Sql,
     isFlushed: Sql,
   ): Statement<readonly (ReleaseReply | undefined)[]> {
-    const { table, notify } = this.names;
+    const { table, pass } = this.names;
     return {
       sql: sql`${withWanted(claims)},
 mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM wanted w JOIN ${table} l ON l.name = w.name AND l.owner = w.owner
 WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l SKIP LOCKED)
 UPDATE ${table} l SET until = ${end} FROM mine m WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner
-RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(raw('l.name'))} END`,
+RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, ${pass(raw('l.name'))}`,
       prepared: true,
       read: (reply) => repliesOf(claims, rowsOf(reply), releasedRow),
     };
@@ -193,21 +182,29 @@ LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.
   }
 
   /** A process that is not in the wait queue any more has missed its turn. Its next request puts it there again. */
-  peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
+  peek(claims: readonly ExclusiveClaim[]): Statement<readonly Sight[]> {
+    const { table, rank } = this.names;
     const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
-      sql: sql`SELECT l.name, CASE WHEN ${this.isFree()} OR ${this.mayEnter()} THEN 0
-ELSE greatest(0, abs(l.until) + CASE WHEN l.until > n.now THEN 0 ELSE ${TURN} END - n.now) END AS free_us
-FROM ${this.names.table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`,
+      sql: sql`SELECT l.name, ${rank} AS rank, CASE WHEN ${this.isFree()} OR ${this.mayEnter()} THEN 0
+WHEN ${rank} < 2 OR l.until <= n.now THEN greatest(0, ${this.freeInUs()}) END AS free_us FROM ${table} l, ${ONE_NOW} WHERE l.name IN (${names}) AND l.${HEAD}`,
       prepared: claims.length === 1,
-      read: (reply) => freeInMs(claims, reply),
+      read: (reply) => sightsOf(claims, reply),
     };
   }
 
-  /** Condition: the key is free, and the wait queue lets this process go first. */
+  /** Condition: the key is free, and the wait queue lets this process take it. */
   private isFree(): Sql {
-    const { me, meLength } = this.names;
-    return sql`l.until <= n.now AND (l.queue = '' OR left(l.queue, ${meLength}) = ${me} OR n.now - abs(l.until) NOT BETWEEN 0 AND ${TURN})`;
+    return sql`l.until <= n.now AND n.now - abs(l.until) NOT BETWEEN 0 AND ${this.turnsBefore()} - 1`;
+  }
+
+  /** Time in µs until the wait queue lets this process take the key, if the hold ends as it is due to. */
+  private freeInUs(): Sql {
+    return sql`abs(l.until) + ${this.turnsBefore()} - n.now`;
+  }
+
+  private turnsBefore(): Sql {
+    return sql`${TURN} * least(${this.names.rank}, 2)`;
   }
 
   /** Condition: this process is not in the wait queue, which has room. */

@@ -1,11 +1,11 @@
 import type { Runtime } from '../../core/runtime.js';
-import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import { OWN_PREFIX } from '../key-rule.js';
 import type { NoteMessages } from '../sql/sql-dialect.js';
-import { bytes, nameTextOf, nothing } from '../sql/sql-terms.js';
+import { SELDOM_MS, type Places, type WakeUps } from '../sql/places.js';
+import { bytes, nothing } from '../sql/sql-terms.js';
 import { raw, sql, type Sql } from '../sql/sql.js';
 import type { PostgresSession } from './postgres-session.js';
-import { rowsOf, type PostgresNames } from './postgres-terms.js';
+import { FREE, NEXT, type PostgresNames } from './postgres-terms.js';
 
 /** Pauses before the next attempt to listen, in ms: the first one, and the longest. */
 const RETRY_MS = 1_000;
@@ -17,20 +17,16 @@ const NAME_END = ' ';
 /** Longest payload of a notification, in bytes. */
 const MAX_PAYLOAD = 7_999;
 
-/** Listens to releases of a key, or to messages. */
-interface NotificationListener extends WatchListener {
-  message?(text: string): void;
-}
-
 interface ListenerHost {
   readonly runtime: Runtime;
   /** Time in ms within which a notification to oneself has to arrive. */
   readonly timeoutMs: number;
-  readonly channel: string;
+  /** Of all processes, and of this one. */
+  readonly channels: { readonly shared: string; readonly own: string };
   /** Opens the connection that listens. */
   connect(): Promise<PostgresSession>;
   /** Sends a notification over another connection, as releases do. */
-  readonly notify: (payload: string) => Promise<void>;
+  readonly notify: (payload: string, channel: string) => Promise<void>;
   warn(sentence: string): void;
 }
 
@@ -39,7 +35,11 @@ interface ListenerHost {
  * itself has arrived: a pooler accepts LISTEN and passes nothing on. Meanwhile the core polls more often.
  */
 export class PostgresListener {
-  private readonly watched = new Map<string, Set<NotificationListener>>();
+  private readonly messages = new Map<string, Set<(text: string) => void>>();
+  /** Places of each kind. */
+  private readonly places: Places[] = [];
+  /** Places in wait queues with turns. */
+  private turns: Places | undefined;
   private session: PostgresSession | undefined;
   private isLive = false;
   /** Whether a connection is open, being opened, or will be after a pause. */
@@ -51,30 +51,40 @@ export class PostgresListener {
 
   constructor(private readonly host: ListenerHost) {}
 
-  /** @param finalKey a key, or the row of a note */
-  watch(finalKey: string, listener: NotificationListener): Watch {
-    const { watched } = this;
-    const name = nameTextOf(finalKey);
-    const listeners = watched.get(name) ?? new Set();
-    watched.set(name, listeners.add(listener));
-    if (!this.isBusy && !this.closed) void this.open();
-    const isLive = (): boolean => this.isLive && listeners.has(listener);
+  /** Returns what wakes the waiters of a kind. */
+  wakeUps(hasTurns: boolean): WakeUps {
     return {
-      get live() {
-        return isLive();
+      serve: (places) => {
+        this.places.push(places);
+        if (hasTurns) this.turns = places;
       },
-      close: () => {
-        listeners.delete(listener);
-        if (listeners.size === 0 && watched.get(name) === listeners) watched.delete(name);
-      },
+      await: () => this.listen(),
+      isLive: () => this.isLive,
+      pauseMs: () => SELDOM_MS,
+    };
+  }
+
+  /** Listens to the messages for the row of a note. */
+  onMessage(row: string, listener: (text: string) => void): () => void {
+    const { messages } = this;
+    const listeners = messages.get(row) ?? new Set();
+    messages.set(row, listeners.add(listener));
+    this.listen();
+    return () => {
+      listeners.delete(listener);
+      if (listeners.size === 0 && messages.get(row) === listeners) messages.delete(row);
     };
   }
 
   close(): void {
     this.closed = true;
     this.host.runtime.clearTimer(this.timer);
-    this.watched.clear();
+    this.messages.clear();
     this.session?.destroy();
+  }
+
+  private listen(): void {
+    if (!this.isBusy && !this.closed) void this.open();
   }
 
   private async open(): Promise<void> {
@@ -85,7 +95,7 @@ export class PostgresListener {
       this.session = session;
       session.onEnd = () => this.ended(session);
       if (this.closed) return session.destroy();
-      await session.send({ sql: listenTo(host.channel), read: rowsOf });
+      await session.send({ sql: listenTo(host.channels), read: nothing });
       if (await this.hears(session)) return this.start(session);
       this.warn(NOT_HEARD);
     } catch (failure) {
@@ -103,7 +113,7 @@ export class PostgresListener {
 
   /** Resolves with whether a notification from another connection arrives. Rejects when the connection ends before. */
   private async hears(session: PostgresSession): Promise<boolean> {
-    const { runtime, timeoutMs, notify } = this.host;
+    const { runtime, timeoutMs, notify, channels } = this.host;
     const proof = `nest-redis-lock:${runtime.newId()}`;
     let timer: unknown;
     const heard = new Promise<boolean>((resolve, reject) => {
@@ -113,7 +123,7 @@ export class PostgresListener {
     });
     heard.catch(() => undefined);
     try {
-      await notify(proof);
+      await notify(proof, channels.own);
       return await heard;
     } finally {
       runtime.clearTimer(timer);
@@ -124,17 +134,22 @@ export class PostgresListener {
     this.isLive = true;
     this.hasWarned = false;
     this.retryMs = RETRY_MS;
-    session.onNotification = (payload) => this.heard(payload);
+    session.onNotification = (payload, channel) => this.heard(payload, channel);
     session.onEnd = () => this.ended(session);
     if (session.isOver) this.ended(session);
   }
 
-  /** No key begins as the row of a note does, so a message is no release. */
-  private heard(payload: string): void {
-    if (!payload.startsWith(OWN_PREFIX)) return this.wake(this.watched.get(payload) ?? []);
-    const end = payload.indexOf(NAME_END);
-    for (const listener of this.watched.get(payload.slice(0, end)) ?? [])
-      listener.message?.(payload.slice(end + NAME_END.length));
+  private heard(payload: string, channel: string): void {
+    const { places, turns, messages } = this;
+    const after = (start: string): string => payload.slice(start.length);
+    if (channel === this.host.channels.own) {
+      if (payload.startsWith(FREE)) turns?.free(after(FREE));
+      else if (payload.startsWith(NEXT)) turns?.next(after(NEXT));
+      // No key begins as the row of a note does, so a message is no release.
+    } else if (payload.startsWith(OWN_PREFIX)) {
+      const row = payload.slice(0, payload.indexOf(NAME_END));
+      for (const listener of messages.get(row) ?? []) listener(after(row + NAME_END));
+    } else for (const ofKind of places) ofKind.wake([ofKind.of(payload)]);
   }
 
   private ended(session: PostgresSession): void {
@@ -143,7 +158,7 @@ export class PostgresListener {
     this.session = undefined;
     this.openLater();
     // A release may have been missed, and from now on the pauses have to be shorter.
-    this.wake([...this.watched.values()].flatMap((listeners) => [...listeners]));
+    for (const ofKind of this.places) ofKind.wake();
   }
 
   private openLater(): void {
@@ -152,28 +167,21 @@ export class PostgresListener {
     this.timer = runtime.setTimer(
       () => {
         this.isBusy = false;
-        if (this.watched.size > 0) void this.open();
+        if (this.messages.size > 0 || this.places.some(({ isWaiting }) => isWaiting)) this.listen();
       },
       this.retryMs,
       true,
     );
     this.retryMs = Math.min(2 * this.retryMs, MAX_RETRY_MS);
   }
-
-  private wake(listeners: Iterable<WatchListener>): void {
-    for (const listener of [...listeners]) listener.notified();
-  }
 }
 
-/** Returns messages as notifications on the channel of releases. */
+/** Returns messages as notifications on the channel of all processes. */
 export const messagesOf = (
   listener: PostgresListener,
   { notify }: Pick<PostgresNames, 'notify'>,
 ): NoteMessages => ({
-  listen: (row, message) => {
-    const watch = listener.watch(row, { notified: nothing, failed: nothing, message });
-    return () => watch.close();
-  },
+  listen: (row, message) => listener.onMessage(row, message),
   send: (row, text) => {
     const payload = bytes(`${row}${NAME_END}${text}`);
     if (payload.length > MAX_PAYLOAD) return undefined;
@@ -181,7 +189,8 @@ export const messagesOf = (
   },
 });
 
-const listenTo = (channel: string): Sql => raw(`LISTEN "${channel}"`);
+const listenTo = ({ shared, own }: ListenerHost['channels']): Sql =>
+  raw(`LISTEN "${shared}"; LISTEN "${own}"`);
 
 const MEANWHILE = 'Until it can, waiters find out about a release only when they ask.';
 

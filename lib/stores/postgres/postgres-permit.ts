@@ -1,21 +1,21 @@
 import { NO_NUMBER_OF_PERMITS } from '../../core/kinds/permit.kind.js';
 import type { PermitClaim } from '../../core/seam/claim.js';
-import type { ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
+import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { raw, sql, type Statement, type Together } from '../sql/sql.js';
+import type { Sight, WakeUps } from '../sql/places.js';
 import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import { bytes, HEAD, isTrue, listOf, msOf, nameOf, releasedRow, repliesOf, US } from '../sql/sql-terms.js';
-import type { PostgresListener } from './postgres-listener.js';
 import {
   extended,
-  freeInMs,
   literal,
   NO_FLUSH,
   NOW,
   ONE_NOW,
   released,
   rowsOf,
+  sightsOf,
   withWanted,
   type PostgresNames,
 } from './postgres-terms.js';
@@ -32,12 +32,8 @@ export class PostgresPermit implements KindStatements<PermitClaim> {
 
   constructor(
     private readonly names: PostgresNames,
-    private readonly listener: PostgresListener | undefined,
+    readonly wakeUps: WakeUps | undefined,
   ) {}
-
-  watch(finalKey: string, listener: WatchListener): Watch | undefined {
-    return this.listener?.watch(finalKey, listener);
-  }
 
   acquire(
     { finalKey, owner, leaseMs, of, waits }: PermitClaim,
@@ -151,7 +147,7 @@ LEFT JOIN done d ON d.name = m.name AND d.owner = m.owner WHERE m.until > ${NOW}
   }
 
   /** A process that is not in the wait queue would not be notified. Its next request puts it there. */
-  peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
+  peek(claims: readonly PermitClaim[]): Statement<readonly Sight[]> {
     const { table, me, maxQueue } = this.names;
     const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return {
@@ -160,7 +156,7 @@ WHEN h.kind <> 'permit' THEN h.until - n.now WHEN m.taken < h.permits THEN 0 ELS
 FROM ${table} h, ${ONE_NOW}, LATERAL (SELECT count(*) AS taken, min(m.until) AS soonest FROM ${table} m
 WHERE m.name = h.name AND m.member > '' AND m.until > n.now) m WHERE h.name IN (${names}) AND h.${HEAD}`,
       prepared: claims.length === 1,
-      read: (reply) => freeInMs(claims, reply),
+      read: (reply) => sightsOf(claims, reply),
     };
   }
 }

@@ -69,8 +69,8 @@ export class PostgresSession implements SqlSession {
   isOver = false;
   /** Undefined behind a pooler, where a connection has no process in the server. */
   backend: Backend | undefined;
-  /** Called with the payload of each notification. */
-  onNotification: ((payload: string) => void) | undefined;
+  /** Called with the payload of each notification, and its channel. */
+  onNotification: ((payload: string, channel: string) => void) | undefined;
   /** Called when the connection has ended. */
   onEnd: (() => void) | undefined;
   /** Names of statements that are prepared on this connection, by their text. */
@@ -88,7 +88,7 @@ export class PostgresSession implements SqlSession {
     };
     client.on('error', over);
     client.on('end', over);
-    client.on('notification', ({ payload = '' }) => this.onNotification?.(payload));
+    client.on('notification', ({ payload = '', channel }) => this.onNotification?.(payload, channel));
   }
 
   /** Opens a connection, and prepares it with a first statement. Rejects with a {@link SqlFailure}. */

@@ -1,7 +1,21 @@
 import type { QueryResult } from 'pg';
 import type { Claim } from '../../core/seam/claim.js';
 import type { ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { extendedRow, isTrue, msOf, nameTextOf, repliesOf, TURN_US, US, type Row } from '../sql/sql-terms.js';
+import type { Sight } from '../sql/places.js';
+import {
+  extendedRow,
+  ID_LENGTH,
+  ID_START,
+  isTrue,
+  MAX_QUEUED,
+  msOf,
+  nameTextOf,
+  OLD_ID_START,
+  repliesOf,
+  TURN_US,
+  US,
+  type Row,
+} from '../sql/sql-terms.js';
 import { raw, sql, type Sql } from '../sql/sql.js';
 
 /**
@@ -29,9 +43,37 @@ export interface PostgresNames {
   readonly meLength: Sql;
   /** Length of a wait queue from which on nothing is appended. */
   readonly maxQueue: Sql;
-  /** Notifies the processes that wait for a key. At the commit it takes a lock over the whole server. */
+  /** Number of processes in a wait queue before this one, which stands at the end if it is not there. */
+  readonly rank: Sql;
+  /** Notifies all processes that wait for a key. At the commit it takes a lock over the whole server. */
   readonly notify: (name: Sql) => Sql;
+  /** Columns of a statement that tell the first process in a wait queue that the key is free, and the second one, its heir. */
+  readonly pass: (name: Sql, when?: Sql) => Sql;
 }
+
+/** Channel of a process, by its id in wait queues. */
+export const CHANNEL = 'nest_lock_';
+/** Messages on the channel of a process, before the name of a key: it is free, or free for the process before this one. */
+export const [FREE, NEXT] = ['free ', 'next '];
+
+/** Returns what the statements of a process with this id have in common. */
+export const postgresNames = (table: Sql, channel: string, id: string): PostgresNames => {
+  const me = raw(`'${ID_START}${id}'`);
+  const notify = (name: Sql): Sql => sql`pg_notify('${raw(channel)}', ${name})`;
+  const isOld = (at: number): string => `substr(queue, ${at}, 1) = '${OLD_ID_START}'`;
+  const second = ID_LENGTH + 1;
+  const tell = (at: number, message: string, name: Sql): Sql =>
+    sql`pg_notify('${raw(CHANNEL)}' || substr(queue, ${raw(String(at + 1))}, ${raw(String(ID_LENGTH - 1))}), '${raw(message)}' || ${name})`;
+  return {
+    ...{ table, me, notify },
+    meLength: raw(String(ID_LENGTH)),
+    maxQueue: raw(String(MAX_QUEUED * ID_LENGTH)),
+    rank: sql`(strpos(l.queue || ${me}, ${me}) - 1) / ${raw(String(ID_LENGTH))}`,
+    pass: (name, when = raw('true')) => sql`CASE WHEN queue <> '' AND ${when} THEN ${tell(1, FREE, name)} END,
+CASE WHEN length(queue) > ${raw(String(ID_LENGTH))} AND ${when} THEN ${tell(second, NEXT, name)} END,
+CASE WHEN (${raw(isOld(1))} OR ${raw(isOld(second))}) AND ${when} THEN ${notify(name)} END`,
+  };
+};
 
 /**
  * Returns the rows of a reply, or of the statement number `at` of several. Values are text, whatever the app tells its
@@ -64,8 +106,12 @@ export const released = (reply: unknown): ReleaseReply => {
   return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
 };
 
-/** Returns the replies to a poll: the time in ms until each key may be free. */
-export const freeInMs = (claims: readonly Claim[], reply: unknown): readonly number[] => {
-  const found = new Map(rowsOf(reply).map(({ name, free_us }) => [name, msOf(free_us)]));
-  return claims.map(({ finalKey }) => found.get(nameTextOf(finalKey)) ?? 0);
+/** Returns the replies to a poll. A key without a time until it is free has none; one without a row is free. */
+export const sightsOf = (claims: readonly Claim[], reply: unknown): readonly Sight[] => {
+  const found = new Map(rowsOf(reply).map((row) => [row['name'], row]));
+  return claims.map(({ finalKey }) => {
+    const { free_us = '0', rank } = found.get(nameTextOf(finalKey)) ?? {};
+    const freeInMs = free_us === null ? Infinity : msOf(free_us);
+    return { freeInMs, rank: rank === undefined ? undefined : Number(rank) };
+  });
 };

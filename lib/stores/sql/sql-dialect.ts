@@ -1,5 +1,5 @@
 import type { Claim, ExclusiveClaim, PermitClaim } from '../../core/seam/claim.js';
-import type { ReleaseOptions, Watch, WatchListener, StoreHost } from '../../core/seam/lock-store.js';
+import type { ReleaseOptions, StoreHost } from '../../core/seam/lock-store.js';
 import type { PollTraits } from '../../core/seam/kind-traits.js';
 import type {
   AcquireReply,
@@ -8,6 +8,7 @@ import type {
   PermitState,
   ReleaseReply,
 } from '../../core/seam/reply.js';
+import type { Sight, WakeUps } from './places.js';
 import type { SqlSession, Statement, Together } from './sql.js';
 
 /** Sends a statement on one of the connections. */
@@ -29,7 +30,7 @@ export interface KeyRow {
 /** Statements for one kind of lock. */
 export interface KindStatements<C extends Claim> {
   /** Acquires the key, or enters its wait queue. */
-  acquire(claim: C, process: Waiting): Statement<AcquireReply>;
+  acquire(claim: C, process: Waiting): Statement<AcquireReply & Partial<Sight>>;
   /** Takes keys that are free and for which no process waits, before {@link acquire} is asked. */
   readonly free?: Together<C, AcquireReply>;
   /** Replies in the order of the claims. */
@@ -40,11 +41,9 @@ export interface KindStatements<C extends Claim> {
   /** The same with `keepForMs`, which is the `leaseMs` of these claims. Never sent together with other releases. */
   readonly keeps?: Together<C, ReleaseReply>;
   /** See `KindStore.peekMany`. */
-  peek(claims: readonly C[]): Statement<readonly number[]>;
-  /** Notifications beside the polling. Undefined without any. */
-  watch?(finalKey: string, listener: WatchListener): Watch | undefined;
-  /** A key was released for which other processes wait. */
-  released?(): void;
+  peek(claims: readonly C[]): Statement<readonly Sight[]>;
+  /** Messages beside the polling. Undefined without any. */
+  readonly wakeUps?: WakeUps | undefined;
 }
 
 /** Messages between processes. */
@@ -80,8 +79,8 @@ export interface SqlDialect {
   keysFrom(name: string, count: number): Statement<readonly KeyRow[]>;
   permits(finalKey: string): Statement<PermitState | null>;
   forceUnlock(finalKey: string): Statement<boolean>;
-  /** Removes this process from the wait queue of a key. */
-  leave(finalKey: string): Statement<void>;
+  /** Removes this process from the wait queue of a key. Replies whether others may wait for its message. */
+  leave(finalKey: string): Statement<boolean>;
   /** Deletes rows that no lock needs any more, and expired notes. Resolves with how many. */
   sweep(run: RunStatement): Promise<number>;
   ping(): Statement<void>;

@@ -7,6 +7,7 @@ import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/re
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { SendTerms } from '../load/unsent-requests.js';
 import { mayBeOfOneRow } from './lane.js';
+import { Places, type Sight } from './places.js';
 import type { KindStatements, SqlDialect } from './sql-dialect.js';
 import type { SqlLanes } from './sql-lanes.js';
 import type { Statement } from './sql.js';
@@ -17,10 +18,7 @@ const PAUSES_MS = [5, 10, 20, 40, 80];
 /** One kind of lock in a database. */
 export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   readonly traits: Partial<KindTraits>;
-  /** Keys for which this process may be in the wait queue. */
-  private readonly queued = new Set<string>();
-  /** Number of waiters for each key. */
-  private readonly watches = new Map<string, number>();
+  private readonly places: Places;
 
   constructor(
     private readonly runtime: Runtime,
@@ -29,39 +27,48 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     private readonly statements: KindStatements<ClaimOf<K>>,
   ) {
     this.traits = { poll: dialect.poll };
+    this.places = new Places(runtime, statements.wakeUps, (finalKey) => this.leave(finalKey));
   }
 
   async acquire(claim: ClaimOf<K>): Promise<AcquireReply> {
     const { finalKey } = claim;
+    const { places, statements } = this;
+    const place = places.request(finalKey);
     let since = 0;
     let othersWait = false;
-    const isWoken = this.queued.has(finalKey);
+    const isWoken = place.isQueued;
     const terms: SendTerms = {
       urgency: isWoken ? 'woken' : 'other',
       lines: [finalKey],
       ...{ owner: claim.owner, until: claim.until, withdrawnBy: claim.withdrawnBy },
     };
-    const { free } = this.statements;
-    const company = isWoken || !free ? undefined : { by: free, claim, sent: (at: number) => (since = at) };
+    const { free } = statements;
+    const company =
+      isWoken || place.isCrowded || !free
+        ? undefined
+        : { by: free, claim, sent: (at: number) => (since = at) };
     try {
-      const reply = await this.lanes.run(
+      const reply: AcquireReply & Partial<Sight> = await this.lanes.run(
         finalKey,
         (sentAt) => {
           since = sentAt;
           // Only what was sent may be in the wait queue.
-          if (claim.waits) this.queued.add(finalKey);
-          othersWait = (this.watches.get(finalKey) ?? 0) > 1;
-          return this.statements.acquire(claim, { othersWait });
+          if (claim.waits) place.isQueued = true;
+          othersWait = place.listeners.size > 1;
+          return statements.acquire(claim, { othersWait });
         },
         terms,
         company,
       );
-      if (reply.status !== 'granted') return reply;
-      if (!othersWait) this.queued.delete(finalKey);
-      return { ...reply, since };
+      if (reply.status === 'granted') {
+        place.granted(othersWait);
+        return { ...reply, since };
+      }
+      place.isCrowded = true;
+      if (claim.waits) places.seen(finalKey, { freeInMs: 1, ...reply });
+      return reply;
     } finally {
-      // A caller that gave up meanwhile opens no watch that would be closed.
-      if (this.queued.has(finalKey)) this.runtime.soon(() => this.leave(finalKey));
+      places.requested(place);
     }
   }
 
@@ -70,21 +77,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   }
 
   watch({ finalKey }: ClaimOf<K>, listener: WatchListener): Watch {
-    const { watches } = this;
-    const own = this.statements.watch?.(finalKey, listener);
-    watches.set(finalKey, (watches.get(finalKey) ?? 0) + 1);
-    return {
-      get live() {
-        return own?.live ?? false;
-      },
-      close: () => {
-        own?.close();
-        const left = watches.get(finalKey)! - 1;
-        if (left > 0) watches.set(finalKey, left);
-        else watches.delete(finalKey);
-        this.leave(finalKey);
-      },
-    };
+    return this.places.watch(finalKey, listener);
   }
 
   async release(claim: ClaimOf<K>, how: ReleaseOptions = {}): Promise<ReleaseReply> {
@@ -100,7 +93,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
       { urgency: 'release', lines: [finalKey], until },
       by && { by, claim: keepForMs > 0 ? { ...claim, leaseMs: keepForMs } : claim },
     );
-    if (reply.othersWaiting) statements.released?.();
+    this.places.released(finalKey, reply.othersWaiting);
     return reply;
   }
 
@@ -117,15 +110,21 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     return replies;
   }
 
-  peekMany(claims: readonly ClaimOf<K>[]): Promise<readonly number[]> {
-    return this.lanes.look(this.statements.peek(claims));
+  async peekMany(claims: readonly ClaimOf<K>[]): Promise<readonly number[]> {
+    const sights = await this.lanes.look(this.statements.peek(claims));
+    claims.forEach(({ finalKey }, i) => this.places.seen(finalKey, sights[i]!));
+    return sights.map(({ freeInMs }) => freeInMs);
   }
 
-  /** Leaves the wait queue when no caller waits: a process that keeps its turn delays the next ones. */
+  /** Leaves all wait queues, before the store closes. */
+  close(): void {
+    this.places.close();
+  }
+
   private leave(finalKey: string): void {
-    if (this.watches.has(finalKey) || !this.queued.delete(finalKey)) return;
+    const leaving = this.lanes.about(finalKey, this.dialect.leave(finalKey), { urgency: 'release' });
     // Without a reply, its turn ends by itself.
-    this.lanes.about(finalKey, this.dialect.leave(finalKey)).catch(() => undefined);
+    leaving.then((others) => this.places.released(finalKey, others)).catch(() => undefined);
   }
 
   /** Extends claims of one lane. Rows that others have locked are asked again, together, behind what waits meanwhile. */

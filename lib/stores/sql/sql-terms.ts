@@ -10,12 +10,20 @@ import { joined, raw, sql, type Sql } from './sql.js';
 export const HEAD = raw("member = ''");
 /** Microseconds in a millisecond. */
 export const US = 1_000;
-/** For how long after a release only the first process in the wait queue may take a key. */
+/**
+ * For how long after a release only the first process in the wait queue may take a key. From then on its heir may, too, and
+ * after twice the time each process.
+ */
 export const TURN_US = 250_000;
 /** Processes that stand in the wait queue of a key at most; further ones only ask. */
 export const MAX_QUEUED = 64;
+/** Length of a process in a wait queue, and its first character: up to version 0.2.0 another one. */
+export const ID_LENGTH = 13;
+export const [ID_START, OLD_ID_START] = [';', ','];
 /** Longest name in a table, in bytes. */
 export const MAX_BYTES = 500;
+/** Start of the name of a key that is longer. */
+export const DIGEST = 'sha256:';
 
 /** Reads a reply that says nothing. */
 export const nothing = (): void => undefined;
@@ -26,7 +34,7 @@ export const bytes = (text: string): Buffer => Buffer.from(text);
 export const nameOf = (finalKey: string): Buffer => {
   const name = bytes(finalKey);
   if (name.length <= MAX_BYTES) return name;
-  return bytes(`sha256:${createHash('sha256').update(name).digest('hex')}`);
+  return bytes(`${DIGEST}${createHash('sha256').update(name).digest('hex')}`);
 };
 
 /** Returns the name of a key in replies. */

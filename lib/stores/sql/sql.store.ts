@@ -128,8 +128,9 @@ export class SqlStore implements LockStore {
 
   async close(): Promise<void> {
     this.sweeper.stop();
-    this.dialect.close();
+    for (const kind of Object.values(this.kinds)) kind.close();
     await this.lanes.close();
+    this.dialect.close();
   }
 }
 

@@ -16,7 +16,7 @@ describe('a waiter', () => {
   it('acquires the key while all bells are lost, and bells come back', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();
-    const parked = () => lab.underWay('SELECT IF((SELECT COUNT%GET_LOCK%');
+    const parked = () => lab.underWay('SELECT IF(@bell%GET_LOCK%');
     /** Passes the key to the other service once a waiter hears the bell of the holder. */
     const passOn = async (isHeard: () => Promise<unknown>, fault = async () => undefined as void) => {
       for (const [holder, waiter] of [

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { PostgresStore, PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import { until } from '../../support/async.js';
 import { NOT_WOKEN_MS } from '../../support/stores/hot-key.js';
-import { newKey, PostgresLab } from '../../support/postgres/postgres-lab.js';
+import { newKey, PostgresLab, rowName } from '../../support/postgres/postgres-lab.js';
 import { claimFor } from '../../support/stores/harness.js';
 
 const WAIT = { waitMs: 20_000 };
@@ -44,7 +44,7 @@ const pairOf = (kind: (typeof KINDS)[number], options: PostgresStoreOptions = {}
     const listener = { notified: () => void (seen.notified += 1), failed: () => undefined };
     return Object.assign(seen, { watch: waiter.kinds[kind].watch(claim(true), listener) });
   };
-  return { holder, waiter, acquire, watch };
+  return { finalKey, holder, waiter, acquire, watch };
 };
 
 describe('notifications', () => {
@@ -73,10 +73,30 @@ describe('notifications', () => {
     const lease = await locks.acquire(newKey('wanted'));
     const waiting = lab.open().locks.acquire(lease.key, WAIT);
     await lab.waiting(lease.key);
+    const [row] = await lab.query(`SELECT queue FROM nest_lock WHERE name = '${rowName(lease.key)}'`);
+    await listener.query(`LISTEN "nest_lock_${String(row!['queue']).slice(1)}"`);
     await lease.release();
     await (await waiting).release();
-    await until(() => payloads.some((payload) => payload?.includes('wanted')));
-    expect(payloads.filter((payload) => payload?.includes('lock:key'))).toEqual([]);
+    await until(() => payloads.includes(`free ${rowName(lease.key)}`));
+    expect(payloads.filter((payload) => payload?.includes('lock:'))).toHaveLength(1);
+    await listener.end();
+  });
+
+  it('reach processes of version 0.2.0, which have one channel, and come from them', async () => {
+    const listener = await lab.server.adminConnection('app');
+    const payloads: (string | undefined)[] = [];
+    listener.on('notification', ({ payload }) => payloads.push(payload));
+    await listener.query('LISTEN nest_lock');
+    const { finalKey, holder, acquire, watch } = pairOf('exclusive');
+    const held = await acquire(holder);
+    await lab.query(`UPDATE nest_lock SET queue = ',0123456789ab' WHERE name = '${finalKey}'`);
+    await held.release();
+    await until(() => payloads.includes(finalKey), { what: 'the old process is notified' });
+    const seen = watch();
+    await until(() => seen.watch.live, { what: 'the watch is live' });
+    await lab.query(`SELECT pg_notify('nest_lock', '${finalKey}')`);
+    await until(() => seen.notified > 0, { what: 'the new process is notified' });
+    seen.watch.close();
     await listener.end();
   });
 

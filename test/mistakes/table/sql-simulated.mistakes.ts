@@ -101,8 +101,8 @@ export const SQL_SIMULATED_MISTAKES: readonly SqlSimulatedMistake[] = [
     name: 'a process stays in the wait queue after its last waiter has left',
     edits: [
       {
-        in: 'SqlKind.leave',
-        find: 'this.lanes.about(finalKey, this.dialect.leave(finalKey)).catch(() => undefined);',
+        in: 'Places.leave',
+        find: 'if (isQueued || isCalled) this.leaveQueue(finalKey);',
         replace: '',
       },
     ],

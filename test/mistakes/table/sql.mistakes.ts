@@ -255,8 +255,21 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       mysql: [
         {
           in: 'MysqlExclusive.isFree',
-          find: "(queue = '' OR LEFT(queue, ${me.length}) = ${me} OR ${NOW} - ABS(until) NOT BETWEEN 0 AND ${TURN_US})`;",
-          replace: '${me.length} > 0`;',
+          find: 'AND ${NOW} - ABS(until) NOT BETWEEN 0 AND ${this.turnsBefore()} - 1`;',
+          replace: '`;',
+        },
+      ],
+    },
+    play: asksAlways,
+  },
+  {
+    name: 'the heir takes the key while the first has its turn',
+    edits: {
+      mysql: [
+        {
+          in: 'MysqlExclusive.turnsBefore',
+          find: 'LEAST(${this.rank()}, 2)`;',
+          replace: '(LEAST(${this.rank()}, 2) DIV 2)`;',
         },
       ],
     },
@@ -265,11 +278,9 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
   {
     name: 'a caller that gave up stays in the wait queue',
     edits: {
-      mysql: [
-        { in: 'SqlKind.acquire', find: 'this.runtime.soon(() => this.leave(finalKey));', replace: ';' },
-      ],
+      mysql: [{ in: 'Places.requested', find: 'this.runtime.soon(() => this.leave(place));', replace: ';' }],
       postgres: [
-        { in: 'SqlKind.acquire', find: 'this.runtime.soon(() => this.leave(finalKey));', replace: ';' },
+        { in: 'Places.requested', find: 'this.runtime.soon(() => this.leave(place));', replace: ';' },
       ],
     },
     async play(stage) {

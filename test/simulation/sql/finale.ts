@@ -2,12 +2,14 @@ import type { Lease } from '../../../lib/core/lease/lease.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { begin, serveAll, type CallerHost } from '../callers/callers.js';
 import type { Machine, World } from './play-fault.js';
-import { pollOf } from './sim-dialect.js';
 import type { SqlPlan } from './sql-plan.js';
+import { passOn } from './wake-ups.js';
 
 /** How long it takes at most until a hold without an owner is released, when all is well again. */
 const SETTLING_MS = 4_000;
 const HOUR_MS = 3_600_000;
+/** Longest pause of a waiter that is alone, although messages get lost. */
+const LONGEST_PAUSE_MS = { notifications: 2_000, polling: 250 };
 /** A watched waiter is slower than its poll by the queue, its timers and a few messages, in ms. */
 const LATER_MS = 450;
 
@@ -81,7 +83,7 @@ const handOver = async (
   waiter.process.arrive(() => void wait().catch(failed));
   if (losesWakeUps) {
     await agenda.pass(agenda.now + 500);
-    if (mode === 'notifications') database.notify(key);
+    if (mode === 'notifications') passOn(database, key);
     await agenda.pass(agenda.now + 500);
     // Only connections for wake-ups have waited so long.
     for (const { link } of [holder, waiter]) link.muteWakeUps();
@@ -90,7 +92,7 @@ const handOver = async (
   const lateMs = gotAt - releasedAt;
   if (lateMs < 50) saw('a waiter is woken at once');
   else saw('a waiter polls');
-  const limitMs = pollOf({ mode }).liveMaxMs * 1.25 + 6 * latencyMs[1] + LATER_MS;
+  const limitMs = LONGEST_PAUSE_MS[mode] * 1.25 + 6 * latencyMs[1] + LATER_MS;
   if (lateMs > limitMs || Number.isNaN(lateMs))
     witness.report(
       'wake-up',

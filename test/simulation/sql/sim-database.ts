@@ -50,7 +50,7 @@ export class ServerSession {
   running: Running | undefined;
   /** Tells the client that the server has ended the connection. */
   onEnded: () => void = () => undefined;
-  onNotification: (payload: string) => void = () => undefined;
+  onNotification: (payload: string, channel: string) => void = () => undefined;
 }
 
 /** The database of all processes. Its data outlive a restart. */
@@ -58,7 +58,8 @@ export class SimDatabase {
   readonly table = new SimTable(() => this.now());
   readonly permits = new SimPermits(this.table);
   readonly named: NamedLocks;
-  readonly listening = new Set<ServerSession>();
+  /** Channels to which sessions listen. */
+  readonly listening = new Map<ServerSession, ReadonlySet<string>>();
   readonly sessions = new Set<ServerSession>();
   isUp = true;
   refusesUntil = 0;
@@ -177,8 +178,9 @@ export class SimDatabase {
     if (!session.running) this.forget(session);
   }
 
-  notify(key: string): void {
-    for (const session of this.listening) session.onNotification(key);
+  notify(payload: string, to: string): void {
+    for (const [session, channels] of this.listening)
+      if (channels.has(to)) session.onNotification(payload, to);
   }
 
   private now(): number {

@@ -7,6 +7,7 @@ import { SimExclusive, SimPermit, type KindHost } from './sim-kinds.js';
 import type { SimLink } from './sim-link.js';
 import type { SimSession } from './sim-session.js';
 import { statement, waiting } from './sim-sql.js';
+import { passOn } from './wake-ups.js';
 
 /** The simulated database, for the real `SqlStore`. */
 export class SimDialect implements SqlDialect {
@@ -68,11 +69,17 @@ export class SimDialect implements SqlDialect {
     return statement('other', () => false);
   }
 
-  leave(finalKey: string): Statement<void> {
-    const { me } = this.host;
+  leave(finalKey: string): Statement<boolean> {
+    const { me, mode } = this.host;
     return statement(
       'leave',
-      ({ table }) => table.leave(finalKey, me),
+      (database) => {
+        const { table } = database;
+        const has = table.leave(finalKey, me);
+        const isFree = table.rows.has(finalKey) && table.rows.get(finalKey)!.until <= table.now();
+        if (has && isFree && mode === 'notifications') passOn(database, finalKey);
+        return has;
+      },
       () => [finalKey],
     );
   }

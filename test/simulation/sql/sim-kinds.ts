@@ -1,12 +1,13 @@
 import type { Claim, ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/claim.js';
-import type { ReleaseOptions, Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
+import type { ReleaseOptions } from '../../../lib/core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import type { KindStatements, Waiting } from '../../../lib/stores/sql/sql-dialect.js';
+import type { Sight, WakeUps } from '../../../lib/stores/sql/places.js';
 import { NO_ROW, type OneOf, type Statement, type Together } from '../../../lib/stores/sql/sql.js';
 import type { SimDatabase } from './sim-database.js';
 import { statement } from './sim-sql.js';
 import type { SqlMode } from './sql-plan.js';
-import type { SimWakeUps } from './wake-ups.js';
+import { notifyAll, passOn, type SimWakeUps } from './wake-ups.js';
 
 /** What the statements of one process have in common. */
 export interface KindHost {
@@ -60,9 +61,11 @@ export class SimExclusive implements KindStatements<ExclusiveClaim> {
   readonly free: Together<ExclusiveClaim, AcquireReply>;
   readonly releases: Together<ExclusiveClaim, ReleaseReply>;
   readonly keeps: Together<ExclusiveClaim, ReleaseReply>;
+  readonly wakeUps: WakeUps | undefined;
 
   constructor(private readonly host: KindHost) {
     const { bell, saw } = host;
+    this.wakeUps = host.wakeUps.exclusive;
     this.free = {
       ...together<ExclusiveClaim, AcquireReply>('acquire', host, ({ table }, claim) =>
         table.rows.has(claim.finalKey) ? table.takeFree(claim, bell) : NO_ROW,
@@ -86,7 +89,7 @@ export class SimExclusive implements KindStatements<ExclusiveClaim> {
     );
   }
 
-  acquire(claim: ExclusiveClaim): Statement<AcquireReply> {
+  acquire(claim: ExclusiveClaim): Statement<AcquireReply & Partial<Sight>> {
     const { mode, me, bell, saw } = this.host;
     const { finalKey } = claim;
     return statement(
@@ -121,47 +124,23 @@ export class SimExclusive implements KindStatements<ExclusiveClaim> {
     keepForMs?: number,
   ): ReleaseReply | undefined {
     const reply = database.table.release(finalKey, owner, keepForMs);
-    if (reply.othersWaiting && this.host.mode === 'notifications') database.notify(finalKey);
+    if (reply.othersWaiting && this.host.mode === 'notifications') passOn(database, finalKey);
     return reply.wasHeld ? reply : undefined;
   }
 
-  peek(claims: readonly ExclusiveClaim[]): Statement<readonly number[]> {
-    const { me, wakeUps } = this.host;
-    const its = statement('peek', ({ table }) =>
-      claims.map(({ finalKey }) => {
-        const row = table.rows.get(finalKey);
-        const bell = row && row.until > table.now() ? row.bell : '';
-        return { freeInMs: table.peek(finalKey, me), bell };
-      }),
-    );
-    return {
-      sql: its.sql,
-      read: (reply) =>
-        its.read(reply).map(({ freeInMs, bell }, i) => {
-          wakeUps.seen(claims[i]!.finalKey, bell);
-          return freeInMs;
-        }),
-    };
-  }
-
-  watch(finalKey: string, listener: WatchListener): Watch | undefined {
-    return this.host.wakeUps.watch(finalKey, listener);
-  }
-
-  released(): void {
-    this.host.wakeUps.ring();
+  peek(claims: readonly ExclusiveClaim[]): Statement<readonly Sight[]> {
+    const { me } = this.host;
+    return statement('peek', ({ table }) => claims.map(({ finalKey }) => table.peek(finalKey, me)));
   }
 }
 
 /** Permits, as `MysqlPermit` or `PostgresPermit`. */
 export class SimPermit implements KindStatements<PermitClaim> {
-  readonly watch: KindStatements<PermitClaim>['watch'];
+  readonly wakeUps: WakeUps | undefined;
   readonly releases: Together<PermitClaim, ReleaseReply>;
 
   constructor(private readonly host: KindHost) {
-    const { mode, wakeUps } = host;
-    // Permits have no bell.
-    if (mode === 'notifications') this.watch = (finalKey, listener) => wakeUps.watch(finalKey, listener);
+    this.wakeUps = host.wakeUps.permit;
     this.releases = together<PermitClaim, ReleaseReply>('release', host, (database, claim) => {
       const reply = this.end(database, claim);
       return reply.wasHeld ? reply : undefined;
@@ -193,11 +172,13 @@ export class SimPermit implements KindStatements<PermitClaim> {
     const { me, mode } = this.host;
     const isQueued = (database.table.rows.get(finalKey)?.queue.length ?? 0) > 0;
     const reply = database.permits.release(finalKey, owner, me, keepForMs);
-    if (reply.wasHeld && isQueued && mode === 'notifications') database.notify(finalKey);
+    if (reply.wasHeld && isQueued && mode === 'notifications') notifyAll(database, finalKey);
     return reply;
   }
 
-  peek(claims: readonly PermitClaim[]): Statement<readonly number[]> {
-    return statement('peek', ({ permits }) => claims.map(({ finalKey }) => permits.peek(finalKey)));
+  peek(claims: readonly PermitClaim[]): Statement<readonly Sight[]> {
+    return statement('peek', ({ permits }) =>
+      claims.map(({ finalKey }) => ({ freeInMs: permits.peek(finalKey) })),
+    );
   }
 }

@@ -25,7 +25,7 @@ export interface SessionLink {
 export class SimSession implements SqlSession {
   isOver = false;
   /** As in `PostgresSession`. */
-  onNotification: ((payload: string) => void) | undefined;
+  onNotification: ((payload: string, channel: string) => void) | undefined;
   onEnd: (() => void) | undefined;
   /** Whether nothing gets through any more, in both directions, and neither end notices. */
   isMute = false;
@@ -43,7 +43,7 @@ export class SimSession implements SqlSession {
     readonly server: ServerSession,
   ) {
     server.onEnded = () => this.down(() => this.ended('the connection was lost'));
-    server.onNotification = (payload) => this.down(() => this.onNotification?.(payload));
+    server.onNotification = (...message) => this.down(() => this.onNotification?.(...message));
   }
 
   send<T>(statement: Statement<T>): Promise<T> {

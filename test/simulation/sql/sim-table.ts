@@ -1,9 +1,11 @@
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { AcquireReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
+import { takenOf, type Sight } from '../../../lib/stores/sql/places.js';
+import { MAX_QUEUED } from '../../../lib/stores/sql/sql-terms.js';
 
 /** Microseconds in a millisecond. */
 export const US = 1_000;
-/** For how long after a release only the head of the wait queue may take a key, as in the real stores. */
+/** For how long after a release only the head of the wait queue may take a key, and then its heir, as in the real stores. */
 export const TURN_US = 250_000;
 /** Rows are swept this long after their end, as in the real stores. */
 const SWEPT_AFTER_US = 24 * 3_600_000_000;
@@ -43,7 +45,7 @@ export class SimTable {
     return row !== undefined && !this.mayTake(row, owner, me) && !(waits && !row.queue.includes(me));
   }
 
-  acquire(claim: ExclusiveClaim, me: string, bell: string): AcquireReply {
+  acquire(claim: ExclusiveClaim, me: string, bell: string): AcquireReply & Partial<Sight> {
     const { finalKey, owner, waits } = claim;
     const now = this.now();
     const row = this.rows.get(finalKey);
@@ -56,10 +58,9 @@ export class SimTable {
       if (row.owner !== owner) row.queue = row.queue.slice(Math.max(0, row.queue.indexOf(me)) + 1);
       return this.grant(row, claim, bell);
     }
-    if (waits && !row.queue.includes(me)) row.queue.push(me);
-    const end = row.until > now ? row.until : row.until + TURN_US;
-    const heldAs = row.kind === 'exclusive' ? {} : ({ heldAs: 'permit' } as const);
-    return { status: 'taken', retryInMs: msOf(Math.max(1, end - now)), ...heldAs };
+    const hasRoom = row.queue.length < MAX_QUEUED;
+    if (waits && !row.queue.includes(me) && hasRoom) row.queue.push(me);
+    return takenOf(this.freeInMs(row, me), rankOf(row, me), row.kind === 'exclusive');
   }
 
   release(finalKey: string, owner: string, keepForMs = 0): ReleaseReply {
@@ -81,18 +82,23 @@ export class SimTable {
     return Math.floor((row.until - now) / US);
   }
 
-  /** Returns in how many ms the key may be free. */
-  peek(finalKey: string, me: string): number {
+  /** Returns in how many ms a process may take the key, and its place. */
+  peek(finalKey: string, me: string): Sight {
     const row = this.rows.get(finalKey);
-    const now = this.now();
-    if (!row || !row.queue.includes(me)) return 0;
-    if (row.until <= now && row.queue[0] === me) return 0;
-    return msOf(row.until - now + (row.until > now ? 0 : TURN_US));
+    if (!row) return { freeInMs: 0, rank: MAX_QUEUED };
+    const rank = rankOf(row, me);
+    const mayEnter = !row.queue.includes(me) && row.queue.length < MAX_QUEUED;
+    if (mayEnter || this.mayTake(row, undefined, me)) return { freeInMs: 0, rank };
+    const isFree = row.until <= this.now();
+    return { freeInMs: rank < 2 || isFree ? this.freeInMs(row, me) : Infinity, rank };
   }
 
-  leave(finalKey: string, me: string): void {
+  /** Returns whether the process was in the wait queue. */
+  leave(finalKey: string, me: string): boolean {
     const row = this.rows.get(finalKey);
-    if (row) row.queue = row.queue.filter((other) => other !== me);
+    if (!row?.queue.includes(me)) return false;
+    row.queue = row.queue.filter((other) => other !== me);
+    return true;
   }
 
   inspect(finalKey: string): KeyState | null {
@@ -120,10 +126,17 @@ export class SimTable {
     return swept;
   }
 
-  private mayTake({ owner, until, queue }: SimRow, claimant: string, me: string): boolean {
-    const now = this.now();
-    if (owner === claimant) return true;
-    return until <= now && (queue.length === 0 || queue[0] === me || until + TURN_US <= now);
+  private mayTake(row: SimRow, claimant: string | undefined, me: string): boolean {
+    if (row.owner === claimant) return true;
+    return row.until <= this.now() && this.freeInUs(row, me) <= 0;
+  }
+
+  private freeInMs(row: SimRow, me: string): number {
+    return msOf(Math.max(1, this.freeInUs(row, me)));
+  }
+
+  private freeInUs(row: SimRow, me: string): number {
+    return row.until + TURN_US * Math.min(2, rankOf(row, me)) - this.now();
   }
 
   private grant(
@@ -145,6 +158,12 @@ export class SimTable {
     return { status: 'granted', validForMs: leaseMs, ...(tokens > 0 && { token, tokens }) };
   }
 }
+
+/** Returns how many processes are before one in a wait queue; it stands at the end if it is not there. */
+const rankOf = ({ queue }: SimRow, me: string): number => {
+  const at = queue.indexOf(me);
+  return at < 0 ? queue.length : at;
+};
 
 export const newRow = (kind: SimRow['kind'], now: number): SimRow => ({
   kind,

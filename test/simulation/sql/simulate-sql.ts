@@ -2,7 +2,7 @@ import { LockManager } from '../../../lib/core/lock-manager.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { MysqlBell } from '../../../lib/stores/mysql/mysql-bell.js';
 import { PostgresListener } from '../../../lib/stores/postgres/postgres-listener.js';
-import { raw, SqlFailure } from '../../../lib/stores/sql/sql.js';
+import { SqlFailure } from '../../../lib/stores/sql/sql.js';
 import { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { callerOf, type CallerHost } from '../callers/callers.js';
 import { Witness, type Broken } from '../callers/witness.js';
@@ -25,7 +25,7 @@ export interface SqlParts extends WakeUpParts {
   readonly SqlFailure: typeof SqlFailure;
 }
 
-export const SQL_PARTS: SqlParts = { LockManager, SqlStore, SqlFailure, MysqlBell, PostgresListener, raw };
+export const SQL_PARTS: SqlParts = { LockManager, SqlStore, SqlFailure, MysqlBell, PostgresListener };
 
 /** When callers have to be done. */
 const LONGEST_MS = 120_000;

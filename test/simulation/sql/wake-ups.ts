@@ -1,65 +1,111 @@
-import type { Watch, WatchListener } from '../../../lib/core/seam/lock-store.js';
 import type { MysqlBell } from '../../../lib/stores/mysql/mysql-bell.js';
 import type { PostgresListener } from '../../../lib/stores/postgres/postgres-listener.js';
 import type { PostgresSession } from '../../../lib/stores/postgres/postgres-session.js';
-import type { raw } from '../../../lib/stores/sql/sql.js';
+import { CHANNEL, FREE, NEXT } from '../../../lib/stores/postgres/postgres-terms.js';
+import type { Sight, WakeUps } from '../../../lib/stores/sql/places.js';
+import type { ServerSession, SimDatabase } from './sim-database.js';
 import type { SimLink } from './sim-link.js';
-import { statement } from './sim-sql.js';
+import { statement, waiting } from './sim-sql.js';
 import type { SqlMode } from './sql-plan.js';
 
 /** The classes of the library that wake waiters; a copy with a mistake has its own. */
 export interface WakeUpParts {
   readonly MysqlBell: typeof MysqlBell;
   readonly PostgresListener: typeof PostgresListener;
-  readonly raw: typeof raw;
 }
 
 /** How releases wake the waiters of a process: the real bell or the real listener, over simulated connections. */
 export interface SimWakeUps {
-  watch(finalKey: string, listener: WatchListener): Watch | undefined;
-  /** A poll saw that a process with this bell holds the key. */
-  seen(finalKey: string, bell: string): void;
-  /** A release has left waiters. */
-  ring(): void;
+  readonly exclusive: WakeUps | undefined;
+  /** Permits have no bell. */
+  readonly permit: WakeUps | undefined;
   close(): void;
 }
 
-const NOTHING = {
-  watch: (): undefined => undefined,
-  seen: (): void => undefined,
-  ring: (): void => undefined,
-  close: (): void => undefined,
-} satisfies SimWakeUps;
+/** For how long a statement waits for a bell, in ms. */
+const PARKED_MS = 2_000;
+/** Channel of all processes. */
+const SHARED = 'locks';
 
-const bellOf = (link: SimLink, me: string, { MysqlBell, raw }: WakeUpParts): SimWakeUps => {
-  const names = {
-    table: raw('locks'),
-    me: Buffer.from(me),
-    bell: Buffer.from(bellNameOf(me)),
-    maxQueue: 1_000,
-  };
-  return new MysqlBell(names, { runtime: link.process, connect: () => link.connect() });
+const NONE: SimWakeUps = { exclusive: undefined, permit: undefined, close: () => undefined };
+
+const bellOf = (link: SimLink, me: string, { MysqlBell }: WakeUpParts): SimWakeUps => {
+  const own = bellNameOf(me);
+  const bell = new MysqlBell({
+    runtime: link.process,
+    connect: () => link.connect(),
+    ring: waiting('wake-up', ({ named }, session, reply) => {
+      named.release(session, own);
+      named.get(session, own, PARKED_MS, () => reply(undefined));
+    }),
+    wait: (finalKey) =>
+      waiting<Sight>('wake-up', (database, session, reply) =>
+        waitAtBell(database, session, finalKey, me, reply),
+      ),
+  });
+  return { exclusive: bell, permit: undefined, close: () => bell.close() };
 };
 
-const listenerOf = (link: SimLink, timeoutMs: number, { PostgresListener }: WakeUpParts): SimWakeUps => {
+/** As `MysqlExclusive.waitForBell`. */
+const waitAtBell = (
+  { named, table }: SimDatabase,
+  session: ServerSession,
+  finalKey: string,
+  me: string,
+  reply: (sight: Sight) => void,
+): void => {
+  const row = table.rows.get(finalKey);
+  const before = row?.queue[row.queue.indexOf(me) - 1];
+  const holder = row && row.until > table.now() ? row.bell : '';
+  const bell = before === undefined ? holder : bellNameOf(before);
+  const end = (): void => {
+    named.release(session, bell);
+    reply(table.peek(finalKey, me));
+  };
+  if (bell === '') end();
+  else named.get(session, bell, PARKED_MS, end);
+};
+
+const listenerOf = (
+  link: SimLink,
+  me: string,
+  timeoutMs: number,
+  { PostgresListener }: WakeUpParts,
+): SimWakeUps => {
   const listener = new PostgresListener({
     runtime: link.process,
     timeoutMs,
-    channel: 'locks',
+    channels: { shared: SHARED, own: channelOf(me) },
     // It uses nothing else of a session than the simulated one has.
     connect: () => link.connect() as Promise<unknown> as Promise<PostgresSession>,
-    notify: async (payload) => {
+    notify: async (payload, channel) => {
       const session = await link.connect();
       try {
-        await session.send(statement('wake-up', (database) => database.notify(payload)));
+        await session.send(statement('wake-up', (database) => database.notify(payload, channel)));
       } finally {
         session.destroy();
       }
     },
     warn: () => undefined,
   });
-  return { ...NOTHING, watch: (key, its) => listener.watch(key, its), close: () => listener.close() };
+  return {
+    exclusive: listener.wakeUps(true),
+    permit: listener.wakeUps(false),
+    close: () => listener.close(),
+  };
 };
+
+/** Notifies all processes that wait for a key. */
+export const notifyAll = (database: SimDatabase, key: string): void => database.notify(key, SHARED);
+
+/** Tells the first process in the wait queue of a key that it is free, and the second one, its heir. */
+export const passOn = (database: SimDatabase, key: string): void => {
+  const [first, second] = database.table.rows.get(key)?.queue ?? [];
+  if (first !== undefined) database.notify(`${FREE}${key}`, channelOf(first));
+  if (second !== undefined) database.notify(`${NEXT}${key}`, channelOf(second));
+};
+
+const channelOf = (me: string): string => `${CHANNEL}${me}`;
 
 /** Returns the name of a process's bell. */
 export const bellNameOf = (me: string): string => `bell of ${me}`;
@@ -70,6 +116,6 @@ export const wakeUpsOf = (
   { mode, pooled, timeoutMs }: { mode: SqlMode; pooled: boolean; timeoutMs: number },
   parts: WakeUpParts,
 ): SimWakeUps => {
-  if (mode === 'notifications') return pooled ? NOTHING : listenerOf(link, timeoutMs, parts);
-  return pooled ? NOTHING : bellOf(link, me, parts);
+  if (pooled) return NONE;
+  return mode === 'notifications' ? listenerOf(link, me, timeoutMs, parts) : bellOf(link, me, parts);
 };

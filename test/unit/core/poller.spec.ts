@@ -16,7 +16,7 @@ let heldUntil: Record<string, number>;
 let asked: { readonly at: number; readonly keys: readonly string[] }[];
 /** What the store does before it answers. */
 let before: () => void;
-let ownWatch: { listener: WatchListener | undefined; live: boolean; closed: boolean };
+let ownWatch: { listener: WatchListener | undefined; live: boolean; pauseMs?: number; closed: boolean };
 
 const newPoller = (withWatch = false): Poller => {
   const kind = {
@@ -33,6 +33,9 @@ const newPoller = (withWatch = false): Poller => {
         return {
           get live() {
             return ownWatch.live;
+          },
+          get pauseMs() {
+            return ownWatch.pauseMs;
           },
           close: () => (ownWatch.closed = true),
         };
@@ -188,6 +191,28 @@ describe('the poller', () => {
       asked = [];
       await runtime.pass(1_000);
       expect(Math.max(...pauses())).toBe(100);
+    });
+
+    it('asks as that says, and each second while the store fails', async () => {
+      ownWatch.pauseMs = 3_000;
+      watching(newPoller(true), 'k');
+      await runtime.pass(10_000);
+      expect(asked.map(({ at }) => at)).toEqual([3_000, 6_000, 9_000]);
+      ownWatch.pauseMs = 1;
+      before = () => {
+        throw new StoreFailure('unreachable', 'not-executed');
+      };
+      await runtime.pass(4_000);
+      expect(asked.slice(3).map(({ at }) => at)).toEqual([12_000, 13_000, 14_000]);
+    });
+
+    it('asks sooner when that says so', async () => {
+      ownWatch.pauseMs = Infinity;
+      watching(newPoller(true), 'k');
+      await runtime.pass(10_000);
+      ownWatch.listener!.freeIn!(70);
+      await runtime.pass(10_000);
+      expect(asked.map(({ at }) => at)).toEqual([10_070]);
     });
 
     it('goes on when that has failed', async () => {
