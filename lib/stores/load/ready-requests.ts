@@ -29,21 +29,25 @@ export class ReadyRequests<Q> {
     return undefined;
   }
 
-  /** All of them, in about this order. */
+  /** All of them, in this order. */
   *[Symbol.iterator](): Generator<Q> {
-    for (const entry of this.heap) if (this.has(entry)) yield entry.one;
+    const seen: Entry<Q>[] = [];
+    try {
+      for (let [entry] = this.heap; entry; [entry] = this.heap) {
+        this.removeFirst();
+        if (!this.has(entry)) continue;
+        seen.push(entry);
+        yield entry.one;
+      }
+    } finally {
+      for (const entry of seen) if (this.has(entry)) this.push(entry);
+    }
   }
 
   add(one: Q, urgentFrom = Infinity): void {
-    const { heap } = this;
     const entry: Entry<Q> = { one, urgentFrom, number: (this.added += 1) };
     this.entries.set(one, entry);
-    let at = heap.length;
-    for (let up = (at - 1) >> 1; at > 0 && isBefore(entry, heap[up]!); up = (at - 1) >> 1) {
-      heap[at] = heap[up]!;
-      at = up;
-    }
-    heap[at] = entry;
+    this.push(entry);
   }
 
   /** Returns whether it was there. */
@@ -57,6 +61,16 @@ export class ReadyRequests<Q> {
 
   private has(entry: Entry<Q>): boolean {
     return this.entries.get(entry.one) === entry;
+  }
+
+  private push(entry: Entry<Q>): void {
+    const { heap } = this;
+    let at = heap.length;
+    for (let up = (at - 1) >> 1; at > 0 && isBefore(entry, heap[up]!); up = (at - 1) >> 1) {
+      heap[at] = heap[up]!;
+      at = up;
+    }
+    heap[at] = entry;
   }
 
   private removeFirst(): void {

@@ -89,7 +89,7 @@ export class RequestQueue<Q extends Queued> {
     return next;
   }
 
-  /** Returns further requests that may be sent, at most `count`, about the most urgent first; as {@link next} does. */
+  /** Returns further requests that may be sent, at most `count`, the most urgent first; as {@link next} does. */
   more(count: number, fits: (one: Q) => boolean): Q[] {
     const found: Q[] = [];
     let looks = MAX_LOOKED_AT;
