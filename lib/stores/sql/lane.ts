@@ -53,7 +53,7 @@ interface Request extends Unsent {
   by: Together<unknown, unknown> | undefined;
   /** Maximum number of requests with which it is sent: less after an error that one of them may have caused. */
   room: number;
-  /** Whether a statement for several has skipped it, perhaps because others have locked its row. */
+  /** Whether others may have locked its row: a statement for several has skipped it, or has waited. */
   isSkipped: boolean;
   /** Set once others had locked its row when it was sent. */
   lockedOut:
@@ -265,7 +265,9 @@ export class Lane {
     if (requests.length > 1 && mayBeOfOneRow(failure)) {
       for (const request of requests) {
         request.room = requests.length >> 1;
-        this.repeat(request, request.by);
+        // Each half would wait for the locked row again.
+        request.isSkipped = failure.transient;
+        this.repeat(request, failure.transient ? undefined : request.by);
       }
     } else {
       const [first] = requests as readonly [Request];
@@ -292,7 +294,8 @@ export class Lane {
     request.lockedOut = { failure, pauseMs, keepsLane };
     request.by = undefined;
     this.unsent.putBack(request);
-    this.tryLater(request, pauseMs, keepsLane);
+    if (this.closing && request.urgency !== 'release') this.unsent.fail(request, CLOSED());
+    else this.tryLater(request, pauseMs, keepsLane);
   }
 
   /** Tries again a statement whose row others have locked. Meanwhile others are sent. */

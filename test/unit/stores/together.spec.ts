@@ -119,6 +119,23 @@ describe('requests of a lane that can be sent together', () => {
     expect(told.sent.length).toBeLessThan(9);
   });
 
+  it('a row that others have locked delays the others once: then each asks first, and none waits in the server', async () => {
+    told = await ToldLane.busy(undefined, {}, true);
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    const asked = keys.map((key) => ask(take, key));
+    told.reply = (text) => {
+      if (text.split(' ').includes('d')) throw new SqlFailure('locked', 'not-executed', { transient: true });
+      return replyTo(text);
+    };
+    await told.proceed();
+    expect(told.sent.slice(2)).toEqual(
+      keys.flatMap((key) => (key === 'd' ? ['probe d'] : [`probe ${key}`, `alone ${key}`])),
+    );
+    expect(asked.map(({ state }) => state)).toEqual(
+      keys.map((key) => (key === 'd' ? 'pending' : 'fulfilled')),
+    );
+  });
+
   it('an overload, and an unknown outcome, reach all of them, and nothing is asked again', async () => {
     for (const failure of [
       new SqlFailure('too many', 'not-executed', { passing: true }),
@@ -175,6 +192,17 @@ describe('requests of a lane that can be sent together', () => {
     for (const key of ['a', 'b']) ask(take, key);
     await told.proceed();
     expect(told.sent.slice(1)).toEqual(['alone a', 'alone b']);
+  });
+
+  it('close() does not send an acquire again whose row others have locked', async () => {
+    await told.proceed();
+    const acquire = ask(take, 'a');
+    told.reply = () => {
+      throw new SqlFailure('locked', 'not-executed', { transient: true });
+    };
+    void told.lane.close();
+    await told.replies();
+    expect(acquire.error).toMatchObject({ message: 'the lock store is closed', outcome: 'not-executed' });
   });
 
   it('close() sends the releases together, and no acquire again', async () => {
