@@ -101,6 +101,46 @@ export const LANE_MISTAKES: readonly LaneMistake[] = [
     },
   },
   {
+    name: 'the others of a statement wait for a locked row again and again',
+    edits: [
+      {
+        in: 'Lane.failed',
+        find: 'this.repeat(request, failure.transient ? undefined : request.by);',
+        replace: 'this.repeat(request, request.by);',
+      },
+    ],
+    async play(library) {
+      const told = await ToldLane.busy(library);
+      for (const key of ['a', 'locked', 'c', 'd', 'e']) told.ask(told.take, key);
+      told.reply = (text) => {
+        if (text.includes('locked'))
+          throw new library.SqlFailure('locked', 'not-executed', { transient: true });
+        return replyTo(text);
+      };
+      await told.proceed();
+      assert.deepEqual(
+        told.sent.filter((text) => text.includes('locked')),
+        ['take a locked c d e', 'alone locked'],
+      );
+    },
+  },
+  {
+    name: 'companions are those that the queue finds first, and not those that waited longest',
+    edits: [
+      {
+        in: 'RequestQueue.more',
+        find: 'for (const one of ready) {',
+        replace: 'for (const one of [...ready].reverse()) {',
+      },
+    ],
+    async play(library) {
+      const told = await ToldLane.busy(library);
+      for (const key of ['a', 'b', 'c', 'd', 'e']) told.ask(told.take, key);
+      await told.proceed();
+      assert.equal(told.sent[1], 'take a b c d e');
+    },
+  },
+  {
     name: 'requests that an overloaded server refused are asked again',
     edits: [
       {
