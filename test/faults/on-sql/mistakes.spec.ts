@@ -40,6 +40,10 @@ const DATABASES: readonly Database[] = [
   },
 ];
 
+/** A schedule shows the mistake, or the broken library finds it when it starts. */
+const isNoticed = (error: Error): boolean =>
+  error instanceof AssertionError || error.message.includes('is not as it was created');
+
 describe.each(DATABASES)('in $store', ({ name, store, start, make }) => {
   let lab: SqlLab;
   beforeAll(async () => {
@@ -61,7 +65,7 @@ describe.each(DATABASES)('in $store', ({ name, store, start, make }) => {
     it.each(mistakes)('$name', async (mistake) => {
       using library = breakLibrary(mistake.name, mistake.edits);
       const broken = await library.load<Library>(store);
-      await expect(play(broken, mistake)).rejects.toThrow(AssertionError);
+      await expect(play(broken, mistake)).rejects.toSatisfy(isNoticed);
     });
   });
 

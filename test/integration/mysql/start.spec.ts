@@ -214,6 +214,15 @@ describe('an app on MySQL starts', () => {
     },
   );
 
+  it('while others have locked the table: that is no fault of it', async () => {
+    await lab.transaction('SELECT * FROM nest_lock FOR UPDATE');
+    const store = new MysqlStore({ uri: lab.server.uri });
+    const nothing = (): void => undefined;
+    const host = { log: nothing, warn: nothing, atRisk: nothing, revocationRequested: nothing };
+    await store.open({ runtime: systemRuntime(), watchdogMs: 30_000, ...host });
+    await store.close();
+  });
+
   it("with migrate: 'on start', without the table", async () => {
     const table = newKey('new');
     const app = await start(lab.store({ table, migrate: 'on start' }));

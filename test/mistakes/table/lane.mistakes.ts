@@ -145,8 +145,8 @@ export const LANE_MISTAKES: readonly LaneMistake[] = [
     edits: [
       {
         in: 'mayBeOfOneRow',
-        find: '(failure.transient || !(failure.passing || failure.overloaded))',
-        replace: 'failure.outcome !== undefined',
+        find: 'isRefused(failure) ||',
+        replace: 'failure instanceof StoreFailure ||',
       },
     ],
     async play(library) {

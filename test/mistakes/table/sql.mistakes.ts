@@ -188,11 +188,14 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       ],
     },
     async play(stage) {
-      const { exclusive } = (await stage.store({ table: 'other', migrate: 'on start' })).kinds;
-      await exclusive.acquire(stage.claim());
-      const other = await exclusive.acquire(stage.claim({ finalKey: stage.key.toUpperCase() }));
-      await stage.lab.query('DROP TABLE other');
-      assert.equal(other.status, 'granted');
+      try {
+        const { exclusive } = (await stage.store({ table: 'other', migrate: 'on start' })).kinds;
+        await exclusive.acquire(stage.claim());
+        const other = await exclusive.acquire(stage.claim({ finalKey: stage.key.toUpperCase() }));
+        assert.equal(other.status, 'granted');
+      } finally {
+        await stage.lab.query('DROP TABLE other');
+      }
     },
   },
   {
