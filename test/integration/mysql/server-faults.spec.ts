@@ -196,7 +196,9 @@ describe('a foreign transaction that has a row locked', () => {
   );
 
   it('delays no release of another key, and the acquire of its own key is repeated', async () => {
-    const { locks } = lab.open({}, { lanes: 1 });
+    const { locks, manager } = lab.open({}, { lanes: 1 });
+    // Its rehearsal would wait in the server, too.
+    await manager.open();
     const [free, locked] = [await locks.acquire(newKey()), newKey()];
     await locks.withLock(locked, () => undefined);
     const foreign = await lab.foreignTransaction(locked);

@@ -92,6 +92,7 @@ describe.each(DATABASES)('on $name', ({ start, pause, counts }) => {
       const lease = await holder.locks.acquire(newKey());
       const args = [lab.server.uri, lease.key];
       await using worker = TestWorker.start(new URL('./workers/waiter.worker.ts', import.meta.url), { args });
+      await worker.next('started');
       await lab.waiting(lease.key);
       const waiting = next.locks.acquire(lease.key, WAIT);
       await lab.waiting(lease.key, 2);
