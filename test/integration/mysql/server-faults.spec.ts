@@ -196,9 +196,7 @@ describe('a foreign transaction that has a row locked', () => {
   );
 
   it('delays no release of another key, and the acquire of its own key is repeated', async () => {
-    const { locks, manager } = lab.open({}, { lanes: 1 });
-    // Its rehearsal would wait in the server, too.
-    await manager.open();
+    const { locks } = lab.open({}, { lanes: 1 });
     const [free, locked] = [await locks.acquire(newKey()), newKey()];
     await locks.withLock(locked, () => undefined);
     const foreign = await lab.foreignTransaction(locked);
@@ -217,6 +215,7 @@ describe('a foreign transaction that has a row locked', () => {
     const door = locks.permits('door', { permits: 2 });
     const lease = await door.acquire();
     let acquiring: ReturnType<typeof door.acquire> | undefined;
+    await lab.started();
     const before = await lab.deadlocks();
     const foreign = await lab.server.adminConnection();
     try {

@@ -47,6 +47,7 @@ export abstract class SqlLab<
   Options extends SqlStoreOptions = SqlStoreOptions,
 > implements AsyncDisposable {
   private readonly opened: AsyncDisposable[] = [];
+  private readonly services = new Set<OpenLocksOn>();
 
   /** @param now the server's clock, as the store reads it */
   protected constructor(
@@ -78,7 +79,14 @@ export abstract class SqlLab<
 
   /** A lock service as another process would have it. */
   open(options?: StoreLocksOptions, storeOptions?: Options): OpenLocksOn {
-    return this.track(openLocksOn(this.make(storeOptions), options));
+    const service = openLocksOn(this.make(storeOptions), options);
+    this.services.add(service);
+    return this.track(service);
+  }
+
+  /** Resolves when no service rehearses: that would wait for a transaction of another user, or be in its deadlock. */
+  async started(): Promise<void> {
+    await Promise.allSettled([...this.services].map(({ manager }) => manager.open()));
   }
 
   async proxy(): Promise<TcpProxy> {
@@ -121,6 +129,7 @@ export abstract class SqlLab<
 
   /** A transaction of another user that has run a statement. It is rolled back in the end. */
   async transaction(statement: string): Promise<ForeignTransaction> {
+    await this.started();
     const connection = await this.server.adminConnection('app');
     await connection.query(`BEGIN; ${statement}`);
     return this.track({
@@ -173,6 +182,7 @@ export abstract class SqlLab<
   }
 
   protected async closeAll(): Promise<void> {
+    this.services.clear();
     for (const one of this.opened.splice(0).reverse()) await one[Symbol.asyncDispose]();
   }
 
