@@ -17,7 +17,8 @@ export const FENCING_MIGRATIONS: Readonly<Record<FencingDialect, string>> = {
 };
 
 /**
- * Creates the table of the fences if it is missing. Several apps may do so at once. It also takes a pool, and the `QueryRunner` of a TypeORM migration.
+ * Creates the table of the fences if it is missing. Several apps may do so at once. It also takes a pool, and the
+ * `QueryRunner` of a TypeORM migration.
  *
  * @throws LockConfigurationError for an object that runs no statements, and for invalid options
  */

@@ -30,7 +30,10 @@ export interface KeyPage {
   readonly cursor: string | undefined;
 }
 
-/** Parts keys that are in order, of which there may be one more than on a page. The first key without the prefix ends the list. */
+/**
+ * Parts keys that are in order, of which there may be one more than on a page. The first key without the prefix ends
+ * the list.
+ */
 export const keyPage = (sorted: readonly string[], { prefix }: ListRequest): KeyPage => {
   const end = sorted.findIndex((key) => !key.startsWith(prefix));
   const found = end === -1 ? sorted : sorted.slice(0, end);
@@ -44,7 +47,10 @@ export const keyPageOf = (all: Iterable<string>, request: ListRequest): KeyPage 
   return keyPage(later.sort(), request);
 };
 
-/** Resolves with what is found at each key, without the keys at which nothing is. Only some requests are under way at once. */
+/**
+ * Resolves with what is found at each key, without the keys at which nothing is. Only some requests are under way at
+ * once.
+ */
 export const foundAt = async <T>(
   keys: readonly string[],
   look: (finalKey: string) => Promise<T | null>,

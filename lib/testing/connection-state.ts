@@ -20,10 +20,10 @@ export interface Moment {
 }
 
 /**
- * Why a call is in the report. `lost`: it wrote without a fence after its lock was lost. `unlocked`: it wrote although no lock
- * was held from before it was sent until its reply, in a run without a loss. The others could not be seen. `rejected`: it
- * failed, and may have written before. `opaque`: the method passed a fence, and may write outside of that transaction.
- * `unwatched`: it is no call that is watched. `unawaited`: it went on when the scenario ended.
+ * Why a call is in the report. `lost`: it wrote without a fence after its lock was lost. `unlocked`: it wrote although
+ * no lock was held from before it was sent until its reply, in a run without a loss. The others could not be seen.
+ * `rejected`: it failed, and may have written before. `opaque`: the method passed a fence, and may write outside of
+ * that transaction. `unwatched`: it is no call that is watched. `unawaited`: it went on when the scenario ended.
  */
 export type UnfencedReason = 'lost' | 'unlocked' | 'rejected' | 'opaque' | 'unwatched' | 'unawaited';
 

@@ -76,10 +76,11 @@ export class LockTesting {
   }
 
   /**
-   * Finds the writes of a use case that run without their lock. Runs the scenario again and again. Each time, its locks are
-   * lost before the next watched call, and another process gets them. Each loss happens as in a pause, where the section does
-   * not know of it, and with an aborted signal. If a fence passed, it is refused in a third run. Resolves with a report of the
-   * writes without `fenceTransaction` in their transaction whose lock was not held until their reply, and of what it did not see.
+   * Finds the writes of a use case that run without their lock. Runs the scenario again and again. Each time, its locks
+   * are lost before the next watched call, and another process gets them. Each loss happens as in a pause, where the
+   * section does not know of it, and with an aborted signal. If a fence passed, it is refused in a third run. Resolves
+   * with a report of the writes without `fenceTransaction` in their transaction whose lock was not held until their
+   * reply, and of what it did not see.
    *
    * Each call under a lock is a step: a statement of `databases`, or a method of `writes`. Between two of them, no other
    * process can see a difference. Work before the first lock prepares the data, and is

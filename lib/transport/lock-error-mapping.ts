@@ -113,7 +113,8 @@ export const mapLockError = async (error: LockError, host: Host, settings: Setti
 };
 
 /**
- * Sets `Retry-After` when a lock is taken: the option, else as measured. Does nothing if the headers have been sent, as for a stream that has begun.
+ * Sets `Retry-After` when a lock is taken: the option, else as measured. Does nothing if the headers have been sent, as
+ * for a stream that has begun.
  */
 export const adviseRetry = (error: LockError, host: Host, { retryAfterSeconds }: Settings): void => {
   if (host.getType() !== 'http' || !isTaken(error)) return;

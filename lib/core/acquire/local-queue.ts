@@ -47,7 +47,10 @@ export class LocalQueue implements HoldEndListener {
   private holds = 0;
   /** Number of releases in progress, of a process that had to wait. */
   private releases = 0;
-  /** Set while the contender's request is in progress: then it is unknown whether the store works. See `KindStore.unsent`. */
+  /**
+   * Set while the contender's request is in progress: then it is unknown whether the store works. See
+   * `KindStore.unsent`.
+   */
   private unreplied: (() => StoreFailure | undefined) | undefined;
   // Created on first use: most keys have one caller at a time, which needs neither.
   /** Where the contender stands in the store's wait queue; a contender that gives up leaves that to the next one. */
@@ -70,7 +73,10 @@ export class LocalQueue implements HoldEndListener {
 
   /** What was asked for up to this number has been forced open since, also where the answer is still to come. */
   forcedUpTo = 0;
-  /** When a forced unlock was asked for last. Of a grant by message only the store knows whether that ended it, or brought it. */
+  /**
+   * When a forced unlock was asked for last. Of a grant by message only the store knows whether that ended it, or
+   * brought it.
+   */
   forcedAt = -Infinity;
 
   constructor(
@@ -316,7 +322,10 @@ export class LocalQueue implements HoldEndListener {
     this.host.slowWaits.begin(wait, this, () => this.ownEntry?.position);
   }
 
-  /** The contender goes on waiting. If one caller more waits than may, the one that came last is refused: by an error, or here. */
+  /**
+   * The contender goes on waiting. If one caller more waits than may, the one that came last is refused: by an error,
+   * or here.
+   */
   checkRoom(key: string): void {
     const { maxWaiters, shown } = this.host;
     const isLast = this.behind >= maxWaiters && this.host.isFull(this);

@@ -22,7 +22,10 @@ export interface WaitedFor {
   readonly maxWaiters: number;
   /** Sends a request. `shares`: the reply to a request in progress will do, if it was sent after the last wake-up. */
   attempt(shares: boolean): Promise<boolean>;
-  /** Sends a request that changes nothing, to see whether `attempt` may succeed. Left out where `attempt` changes nothing. */
+  /**
+   * Sends a request that changes nothing, to see whether `attempt` may succeed. Left out where `attempt` changes
+   * nothing.
+   */
   readonly look?: () => Promise<boolean>;
   busy(waitedMs: number): Error;
   /** Returns the error for a caller beyond `maxWaiters`; not needed without a limit. */
@@ -139,8 +142,9 @@ class ObjectWait {
   }
 
   /**
-   * A store that asks for another try may get one; see `getsAnotherTry`. A caller that waits since before the store began
-   * to fail for a passing reason goes on waiting, unless the outcome of its request is unknown. Other failures reach all waiters.
+   * A store that asks for another try may get one; see `getsAnotherTry`. A caller that waits since before the store
+   * began to fail for a passing reason goes on waiting, unless the outcome of its request is unknown. Other failures
+   * reach all waiters.
    */
   private failed(failure: unknown, sentAt: number): void {
     const { context, wait, what } = this;

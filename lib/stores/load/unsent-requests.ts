@@ -10,7 +10,10 @@ export interface SendTerms {
   readonly urgency?: Urgency | undefined;
   /** See {@link Queued.lines}. Default: none. */
   readonly lines?: readonly string[] | undefined;
-  /** Until when it may be sent, on the runtime's clock. Default: the time-out from now; also for a release whose time is over. */
+  /**
+   * Until when it may be sent, on the runtime's clock. Default: the time-out from now; also for a release whose time is
+   * over.
+   */
   readonly until?: number | undefined;
   /** See {@link Queued.urgentFrom}. */
   readonly urgentFrom?: number;
@@ -57,7 +60,10 @@ export interface UnsentHost<Q> {
 export const withdrawn = (cause: StoreFailure): StoreFailure =>
   new StoreFailure('the request was withdrawn', 'not-executed', { claimOnly: true, cause });
 
-/** Requests of one connection that are not sent yet: in their order, for the time of their callers, and withdrawn with them. */
+/**
+ * Requests of one connection that are not sent yet: in their order, for the time of their callers, and withdrawn with
+ * them.
+ */
 export class UnsentRequests<Q extends Unsent> {
   private readonly queue = new RequestQueue<Q>();
 

@@ -25,17 +25,21 @@ interface BellHost {
   connect(): Promise<SqlSession>;
   /** Gives the bell of this process away, and takes it back. */
   readonly ring: Statement<void>;
-  /** Waits for the bell of the process before this one in the wait queue of a key; for the first one, for that of the holder. */
+  /**
+   * Waits for the bell of the process before this one in the wait queue of a key; for the first one, for that of the
+   * holder.
+   */
   wait(finalKey: string): Statement<Sight>;
 }
 
 /**
  * Wakes processes at a release, in a database without notifications. A named lock is the bell of a process, which has
- * it from its first wait on, or once another process has waited for its key. When it gives up a key or its place, it gives the
- * bell away and takes it back. In a wait queue each process waits for the bell of the one before it. So a release wakes one
- * process for each key.
+ * it from its first wait on, or once another process has waited for its key. When it gives up a key or its place, it
+ * gives the bell away and takes it back. In a wait queue each process waits for the bell of the one before it. So a
+ * release wakes one process for each key.
  *
- * The release is committed before the bell rings. A ring between the check of the row and the wait is missed: polling finds that.
+ * The release is committed before the bell rings. A ring between the check of the row and the wait is missed: polling
+ * finds that.
  */
 export class MysqlBell implements WakeUps {
   private places: Places | undefined;
@@ -78,7 +82,10 @@ export class MysqlBell implements WakeUps {
     return parked?.place === place && parked.grants === place.grants;
   }
 
-  /** First and heir read often: a ring may be missed, and the first one may be dead. The others read when they may be the heir. */
+  /**
+   * First and heir read often: a ring may be missed, and the first one may be dead. The others read when they may be
+   * the heir.
+   */
   pauseMs({ rank = 0, stepMs }: Place): number {
     const nearerMs = rank === 0 ? FIRST_MS : Math.max(HEIR_MS, (rank - 1) * stepMs * NEARER);
     // The statement that waits for a bell reads, too.

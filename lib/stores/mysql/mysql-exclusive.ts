@@ -87,9 +87,9 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND until <= ${NOW} AND queue = ''`
   }
 
   /**
-   * Takes the free ones of several keys. A row that others have locked is skipped, so the reply never says "taken". New rows
-   * need a commit of their own: an insert waits for rows that others change, and their transactions may wait for this one. The order of
-   * the assignments is not promised, so none reads a column that another one sets.
+   * Takes the free ones of several keys. A row that others have locked is skipped, so the reply never says "taken". New
+   * rows need a commit of their own: an insert waits for rows that others change, and their transactions may wait for
+   * this one. The order of the assignments is not promised, so none reads a column that another one sets.
    */
   private takeFreeOnes(claims: readonly ExclusiveClaim[]): Statement<readonly OneOf<AcquireReply>[]> {
     const { table, bell } = this.names;
@@ -133,7 +133,10 @@ WHERE t.name IS NULL ORDER BY v.n ON DUPLICATE KEY UPDATE ${table}.member = ${ta
     };
   }
 
-  /** A transaction: after an error of its last statement, nothing of it stands. Its statement number `READ_AT` reads the rows. */
+  /**
+   * A transaction: after an error of its last statement, nothing of it stands. Its statement number `READ_AT` reads the
+   * rows.
+   */
   private transaction(claims: readonly ExclusiveClaim[], change: Sql, columns: Sql): Sql {
     const names = listOf(claims.map(({ finalKey }) => nameOf(finalKey)));
     return sql`START TRANSACTION; SELECT LAST_INSERT_ID(${NOW}); ${change};
@@ -141,8 +144,8 @@ SELECT name, owner, ${columns} FROM ${this.names.table} FORCE INDEX (PRIMARY) WH
   }
 
   /**
-   * Reply: an even number is twice the first token. An odd one is 512 × µs until this process may take the key + 4 × its place + 2 if
-   * the key is held as another kind + 1.
+   * Reply: an even number is twice the first token. An odd one is 512 × µs until this process may take the key + 4 ×
+   * its place + 2 if the key is held as another kind + 1.
    */
   acquire(claim: ExclusiveClaim): Statement<AcquireReply & Partial<Sight>> {
     const { finalKey, owner, leaseMs, tokens, waits } = claim;
@@ -207,7 +210,8 @@ WHERE t.until > ${NOW} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
   }
 
   /**
-   * Rows that others have locked are skipped: one of them must not delay the rest. The time is the same in all statements, so the last one shows which rows were extended.
+   * Rows that others have locked are skipped: one of them must not delay the rest. The time is the same in all
+   * statements, so the last one shows which rows were extended.
    */
   extend(claims: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> {
     const { table } = this.names;
@@ -233,8 +237,8 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS left_us FROM ${wanted} ${b
   }
 
   /**
-   * Waits for the bell of the process before this one. Where that does not ring, or is this process the first one, waits for the bell of the
-   * holder. While it waits, it has nothing of the table locked.
+   * Waits for the bell of the process before this one. Where that does not ring, or is this process the first one,
+   * waits for the bell of the holder. While it waits, it has nothing of the table locked.
    */
   waitForBell(finalKey: string): Statement<Sight> {
     const { table, me } = this.names;
@@ -279,7 +283,10 @@ FROM ${table} WHERE name IN (${listOf(names)}) AND ${HEAD}`;
   }
 }
 
-/** Returns the replies to a poll. While the key is held, only the first process and its heir have a time until it is free. */
+/**
+ * Returns the replies to a poll. While the key is held, only the first process and its heir have a time until it is
+ * free.
+ */
 const sightsOf = (names: readonly Buffer[], reply: unknown): readonly Sight[] => {
   const found = new Map(peeked<Peeked>(reply).map((row) => [row.name.toString(), row]));
   return names.map((name): Sight => {

@@ -7,7 +7,10 @@ import { DEFAULT_TABLE, hasOpenPassword, resolveSqlOptions } from '../sql/sql-op
 import { SqlStore } from '../sql/sql.store.js';
 import { MysqlDialect } from './mysql-dialect.js';
 
-/** Options of mysql2 for a connection. `password` may be a function, for one that changes: it is called for each connection. */
+/**
+ * Options of mysql2 for a connection. `password` may be a function, for one that changes: it is called for each
+ * connection.
+ */
 export type MysqlConnectionOptions = Omit<ConnectionOptions, 'password'> & {
   readonly password?: string | (() => string | Promise<string>) | undefined;
 };

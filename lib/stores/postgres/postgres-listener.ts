@@ -31,8 +31,9 @@ interface ListenerHost {
 }
 
 /**
- * Hears of releases and of messages, on a connection of its own that is opened with the first listener. Notifications are live once one to
- * itself has arrived: a pooler accepts LISTEN and passes nothing on. Meanwhile the core polls more often.
+ * Hears of releases and of messages, on a connection of its own that is opened with the first listener. Notifications
+ * are live once one to itself has arrived: a pooler accepts LISTEN and passes nothing on. Meanwhile the core polls more
+ * often.
  */
 export class PostgresListener {
   private readonly messages = new Map<string, Set<(text: string) => void>>();

@@ -62,8 +62,9 @@ interface Request extends Unsent {
 
 /**
  * One connection to the database, with its own queue. One statement is under way at a time, so it is certain of every
- * other one that it was not sent. What waits meanwhile, and can be sent together, is the next statement. The connection is opened with the first statement, and again after its end. It is ended
- * only when the server did not answer a statement that was sent.
+ * other one that it was not sent. What waits meanwhile, and can be sent together, is the next statement. The connection
+ * is opened with the first statement, and again after its end. It is ended only when the server did not answer a
+ * statement that was sent.
  */
 export class Lane {
   private session: SqlSession | undefined;

@@ -8,8 +8,8 @@ import type { Urgency } from '../../load/request-queue.js';
 import { MAX_RUNS, type ScriptRun } from './script-batch.js';
 
 /**
- * Number of runs that are under way at most: at first, the least, and the most. With 1,024 as the most, 5,000 callers on a fast
- * server got half as many locks, because queueing cost the processor as much as sending.
+ * Number of runs that are under way at most: at first, the least, and the most. With 1,024 as the most, 5,000 callers
+ * on a fast server got half as many locks, because queueing cost the processor as much as sending.
  */
 const FIRST = 64;
 const LEAST = 16;
@@ -64,7 +64,10 @@ export class SendWindow {
     return this.underWay < this.size && this.unsent.all.size === 0;
   }
 
-  /** Sends a run with others when its turn comes. The time that it has is that of its claim from then on: see {@link wait}. */
+  /**
+   * Sends a run with others when its turn comes. The time that it has is that of its claim from then on: see {@link
+   * wait}.
+   */
   addRun(run: ScriptRun): void {
     const { part, keys, claim, resolve, reject } = run;
     const unsent = this.unsentOf(part.script.urgency, keys, claim, reject);

@@ -26,7 +26,10 @@ interface SharedRunsOptions {
   readonly clean: (error: unknown) => Error;
 }
 
-/** Sends runs of scripts on one connection. The runs of one tick share a request. On an idle connection one is sent at once. */
+/**
+ * Sends runs of scripts on one connection. The runs of one tick share a request. On an idle connection one is sent at
+ * once.
+ */
 export class SharedRuns {
   private readonly batch = new ScriptBatch((runs) => this.send(runs));
 

@@ -130,8 +130,8 @@ export class RedisLink {
   /**
    * Ends an old connection at the server, so that none of its bytes arrives later. For this process the connection is
    * gone, but perhaps not for the server. The address protects a foreign connection that has the same id on another
-   * server. Resolves with false when the server does not allow it. Undos of one session share the request: sent by each of them,
-   * it would keep renewals from a slow server.
+   * server. Resolves with false when the server does not allow it. Undos of one session share the request: sent by each
+   * of them, it would keep renewals from a slow server.
    */
   private async endSession(session: RedisSession): Promise<boolean> {
     const connection = this.topology.connectionOf(session);
