@@ -63,8 +63,11 @@ export const openApp = async ({
 export const nestRedisLock: Subject = {
   name: 'nest-redis-lock',
   insideScripts: INSIDE_SCRIPTS,
-  async open({ leaseMs, ...options }) {
-    const { app, locks } = await openApp({ ...options, ...(leaseMs && { watchdogMs: leaseMs }) });
+  async open({ leaseMs, services = 1, ...options }) {
+    const open = () => openApp({ ...options, ...(leaseMs && { watchdogMs: leaseMs }) });
+    const [first, ...others] = await Promise.all(Array.from({ length: services }, open));
+    const { app, locks } = first!;
+    const idle = [locks, ...others.map((other) => other.locks)];
     const sections = app.get(LockedSections);
     const numbered = new Set<string>();
     return {
@@ -72,6 +75,15 @@ export const nestRedisLock: Subject = {
         // Without tokens a lease has none to ask for.
         withLock: (key, section) =>
           options.fencing === false ? locks.withLock(key, () => section()) : locks.withLock(key, section),
+        // As many callers as services, so each caller keeps to one.
+        'withLock, a service for each caller': async (key, section) => {
+          const service = idle.pop()!;
+          try {
+            await service.withLock(key, section);
+          } finally {
+            idle.push(service);
+          }
+        },
         'withLock, awaitRelease: false': (key, section) =>
           locks.withLock(key, { awaitRelease: false }, section),
         'read-write': (key, section, mode) => locks.withLock(key, { mode }, section),
@@ -90,7 +102,9 @@ export const nestRedisLock: Subject = {
         },
         '@Locked': (key, section) => sections.run(key, section),
       },
-      close: () => app.close(),
+      close: async () => {
+        for (const other of [first!, ...others]) await other.app.close();
+      },
     };
   },
 };

@@ -21,6 +21,8 @@ export interface SubjectOptions {
   readonly cluster?: readonly string[];
   /** Number of connections to a database, where the subject has a pool. */
   readonly connections?: number;
+  /** Number of services that share a process, where the subject can have several. Default: 1. */
+  readonly services?: number;
   /** Whether grants carry tokens, where the subject can be told. Default: what the subject does by default. */
   readonly fencing?: boolean;
   /** How long a caller waits for a lock, in ms, where the subject can be told. */

@@ -22,6 +22,7 @@ import { quorumHot } from './quorum/hot.js';
 import { readWrite } from './read-write.js';
 import { scale } from './scale.js';
 import { semaphore } from './semaphore.js';
+import { sqlCrowd } from './sql/crowd.js';
 import { sqlFree } from './sql/free.js';
 import { sqlHot } from './sql/hot.js';
 import { MYSQL } from './sql/mysql.js';
@@ -42,7 +43,7 @@ export const workloads: readonly Workload[] = [
   ...[readWrite, semaphore],
   ...[waiting, freeKeys],
   ...[quorumFree, quorumHot, quorumFar, quorumDead, cluster],
-  ...[MYSQL, POSTGRES].flatMap((entrants) => [sqlFree(entrants), sqlHot(entrants)]),
+  ...[MYSQL, POSTGRES].flatMap((entrants) => [sqlFree(entrants), sqlHot(entrants), sqlCrowd(entrants)]),
   ...[ONE_SERVER, ENSEMBLE].flatMap((place) => [zookeeperFree(place), zookeeperHot(place)]),
   stores,
   ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, cycles],

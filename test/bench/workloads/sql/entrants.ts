@@ -13,6 +13,8 @@ export interface BenchDatabase extends AsyncDisposable {
   readonly uri: string;
   /** Resolves with the number of statements that clients have sent. */
   statements(): Promise<number>;
+  /** Resolves with the CPU time of the server since its start, in µs. */
+  cpuUs(): Promise<number>;
 }
 
 /** A database, what is measured on it, and what it should reach. */
@@ -37,6 +39,10 @@ export interface Entrants {
     /** Least rate with 100 callers, in locks per second. */
     readonly rate?: number;
     readonly handOverMs: number;
+    /** Least rate of 64 processes, relative to that of 2. */
+    readonly ofFewProcesses: number;
+    /** Most statements for each grant, whatever the crowd. */
+    readonly statements: number;
   };
   start(): Promise<BenchDatabase>;
 }
