@@ -10,6 +10,7 @@ import { OwnProcess } from './holders/own-process.js';
 import type { OwnHold } from './holders/questions.js';
 import { abortedError, heldHereText, shutdownError, storeKeyError } from './errors/error-messages.js';
 import { LockKeyError, type LockNotAcquiredError } from './errors/lock.errors.js';
+import { InFlight } from './in-flight.js';
 import { KINDS, kindOf, type LockKind } from './kinds/kinds.js';
 import { LeaseKeeper } from './lease/lease-keeper.js';
 import { Revocations } from './lease/revocations.js';
@@ -49,6 +50,8 @@ export class CoreContext {
   readonly slowWaits: SlowWaits;
   readonly waitCap: WaitCap;
   readonly process: OwnProcess;
+  /** Requests for keys that have no reply yet. */
+  readonly asking = new InFlight();
   readonly holders: Holders;
   readonly holdTimes: HoldTimes;
   private readonly portions: Portions;

@@ -1,4 +1,4 @@
-/** Counts the leases and waits of a service instance, so that a shutdown can wait for their end. */
+/** Counts what a service instance has begun, leases and waits for example, so that a shutdown can wait for its end. */
 export class InFlight {
   count = 0;
   private readonly onOver: (() => void)[] = [];
@@ -12,7 +12,7 @@ export class InFlight {
     if (this.count === 0) for (const notify of this.onOver.splice(0)) notify();
   }
 
-  /** Resolves when no lease and no wait is left. */
+  /** Resolves when nothing is left. */
   over(): Promise<void> {
     return this.count === 0 ? Promise.resolve() : new Promise((resolve) => this.onOver.push(resolve));
   }

@@ -3,7 +3,7 @@ import type { InFlight } from './in-flight.js';
 import type { Stopping } from './service-group.js';
 import { withinMs } from './wait-for.js';
 
-/** How long a closing service waits for releases in progress, in ms. Other holds then expire. */
+/** How long a closing service waits for requests in progress, in ms. Other holds then expire. */
 const LAST_RELEASES_MS = 1_000;
 
 /** Stops a service instance in three steps: for new callers, for waiters, for running work. */
@@ -37,9 +37,11 @@ export class Shutdown implements Stopping {
   /** Like {@link run}, and then stops all background work. The store may be closed afterwards. */
   async complete(): Promise<void> {
     await this.run();
-    const { undo, keeper, health, process, runtime } = this.core;
-    // Work that ends after its grace period releases its holds in the background.
-    await Promise.all([withinMs(undo.idle(), LAST_RELEASES_MS, runtime), process.stop()]);
+    const { asking, undo, keeper, health, process, runtime } = this.core;
+    // Work that ends after its grace period releases its holds in the background. What a refused waiter has asked for
+    // may still be granted.
+    const quiet = asking.over().then(() => undo.idle());
+    await Promise.all([withinMs(quiet, LAST_RELEASES_MS, runtime), process.stop()]);
     undo.stop();
     keeper.stop();
     health.stop();

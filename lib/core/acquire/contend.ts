@@ -92,12 +92,15 @@ class Contention {
           this.number = ++queue.attempts;
           let reply: Reply;
           if (isContender) queue.requestSent(() => core.requests.unsent(this.claim));
+          core.asking.begin();
           try {
             reply = await this.request();
             this.replied(reply);
           } catch (failure) {
             if (isContender) queue.requestOver();
             reply = this.failed(failure);
+          } finally {
+            core.asking.end();
           }
           if (reply.status === 'granted') {
             won = this.accept(reply, reply.since ?? this.sentAt, this.number <= queue.forcedUpTo);
@@ -320,16 +323,10 @@ class Contention {
   }
 
   private enqueued(queued: Queued): void {
-    const { core, queue } = this;
-    const entry = new OwnEntry(
-      this.claim,
-      this.wanted.watchdogMs,
-      queued.entry,
-      queued,
-      this.sentAt,
-      // It may have missed a notification.
-      () => queue.wakeUp.notified(),
-    );
+    const { core, queue, claim, wanted, sentAt } = this;
+    // It may have missed a notification.
+    const notify = (): void => queue.wakeUp.notified();
+    const entry = new OwnEntry(claim, wanted.watchdogMs, queued.entry, queued, sentAt, notify);
     queue.ownEntry = entry;
     core.entries.add(entry, (cause) => queue.entryFailed(cause));
   }

@@ -73,6 +73,18 @@ describe('shutdown', () => {
     expect(core.store.next('release').claim.owner).toBe(core.store.sent[0]!.claim.owner);
   });
 
+  it('closes the store only when a grant that comes after the grace period was given back', async () => {
+    const caller = acquire();
+    const closing = watched(core.manager.close());
+    await core.runtime.pass(GRACE_MS);
+    expect(closing.state).toBe('pending');
+    await core.store.next('acquire').reply(granted());
+    expect(caller.error).toMatchObject({ code: 'LOCK_SHUTDOWN' });
+    expect(closing.state, 'the give-back is unanswered').toBe('pending');
+    await core.store.next('release').reply(released());
+    expect(closing.state).toBe('fulfilled');
+  });
+
   it('refuses new callers before it begins, without taking time from running sections', async () => {
     const work = deferred();
     const section = watched(
