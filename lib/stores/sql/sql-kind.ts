@@ -19,6 +19,8 @@ const PAUSES_MS = [5, 10, 20, 40, 80];
 export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   readonly traits: Partial<KindTraits>;
   private readonly places: Places;
+  /** Owners whose renewal will be asked again, for each request. */
+  private readonly repeats = new Set<Set<string>>();
 
   constructor(
     private readonly runtime: Runtime,
@@ -62,6 +64,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
       );
       if (reply.status === 'granted') {
         place.granted(othersWait);
+        if (place.rank !== undefined && place.listeners.size > 1) places.wake([place]);
         return { ...reply, since };
       }
       place.isCrowded = true;
@@ -85,6 +88,8 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     const { finalKey, owner } = claim;
     const { lanes, statements } = this;
     const { keepForMs = 0, until } = how;
+    // Behind this, a renewal would keep the key for a whole lease.
+    for (const owners of this.repeats) owners.delete(owner);
     lanes.laneOf(finalKey).withdraw(finalKey, owner);
     const by = keepForMs > 0 ? statements.keeps : statements.releases;
     const reply = await lanes.run(
@@ -130,10 +135,16 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   /** Extends claims of one lane. Rows that others have locked are asked again, together, behind what waits meanwhile. */
   private async extend(claims: readonly ClaimOf<K>[]): Promise<readonly ExtendReply[]> {
     const replies = [...(await this.extendOnce(claims))];
+    let locked = [...claims.keys()];
     for (const pauseMs of PAUSES_MS) {
-      const locked = replies.flatMap((reply, i) => (isLocked(reply) ? [i] : []));
+      locked = locked.filter((i) => isLocked(replies[i]!));
       if (locked.length === 0) break;
+      const owners = new Set(locked.map((i) => claims[i]!.owner));
+      this.repeats.add(owners);
       await new Promise<void>((resolve) => this.runtime.setTimer(resolve, pauseMs, true));
+      this.repeats.delete(owners);
+      locked = locked.filter((i) => owners.has(claims[i]!.owner));
+      if (locked.length === 0) break;
       const again = await this.extendOnce(locked.map((i) => claims[i]!));
       locked.forEach((at, i) => (replies[at] = again[i]!));
     }

@@ -1,97 +1,40 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
-import type { ExtendReply } from '../../../lib/core/seam/reply.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import type { MakeStatement } from '../../../lib/stores/sql/lane.js';
 import type { KindStatements, SqlDialect } from '../../../lib/stores/sql/sql-dialect.js';
 import { SqlKind } from '../../../lib/stores/sql/sql-kind.js';
-import { SqlLanes } from '../../../lib/stores/sql/sql-lanes.js';
-import { raw, SqlFailure, type SqlSession, type Statement } from '../../../lib/stores/sql/sql.js';
-import { watched } from '../../support/core/core-under-test.js';
-import { claimOn } from '../../support/core/queue-on.js';
-import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import type { SqlLanes } from '../../../lib/stores/sql/sql-lanes.js';
+import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
+import { claimFor } from '../../support/stores/harness.js';
 
-describe('renewals in a database', () => {
-  let runtime: VirtualRuntime;
-  let asked: string[];
-  /** Keys whose rows have an error of their own, and keys whose rows others have locked. */
-  let bad: string[];
-  let locked: string[];
-  let kind: SqlKind<'exclusive'>;
-  let settles: number;
-  let lanes: SqlLanes;
+const LOCKED = {
+  status: 'failed',
+  cause: new StoreFailure('others have locked the row', 'not-executed', { transient: true }),
+} as const;
 
-  const claims = (...keys: string[]): ExclusiveClaim[] => keys.map((key) => claimOn(key) as ExclusiveClaim);
-  const statesOf = (replies: readonly ExtendReply[] | undefined): string[] | undefined =>
-    replies?.map(({ status }) => status);
-
-  const extend = (all: readonly ExclusiveClaim[]): Statement<readonly ExtendReply[]> => ({
-    sql: raw(''),
-    read: () => {
-      asked.push(all.map(({ finalKey }) => finalKey).join(' '));
-      if (all.some(({ finalKey }) => bad.includes(finalKey)))
-        throw new SqlFailure('a check of the row fails', 'not-executed', {});
-      const cause = new SqlFailure('row locked', 'not-executed', { transient: true });
-      return all.map(({ finalKey }) =>
-        locked.includes(finalKey) ? { status: 'failed', cause } : { status: 'held', validForMs: 1_000 },
-      );
+it('a renewal whose row was locked is not repeated behind the release, which keeps the key for less', async () => {
+  const runtime = new VirtualRuntime();
+  const renewed: string[][] = [];
+  const statements = {
+    extend: (claims: readonly ExclusiveClaim[]) => renewed.push(claims.map(({ finalKey }) => finalKey)),
+    release: () => undefined,
+  } as unknown as KindStatements<ExclusiveClaim>;
+  const lanes = {
+    parted: (claims: readonly ExclusiveClaim[]) => [claims.map((claim, at) => ({ claim, at }))],
+    laneOf: () => ({ withdraw: () => undefined }),
+    run: (_key: string, make: MakeStatement<unknown>, { urgency }: { urgency: string }) => {
+      make(0);
+      return Promise.resolve(urgency === 'renewal' ? renewed.at(-1)!.map(() => LOCKED) : { wasHeld: true });
     },
-  });
-
-  beforeEach(() => {
-    runtime = new VirtualRuntime();
-    [asked, bad, locked, settles] = [[], [], [], 0];
-    const session: SqlSession = {
-      isOver: false,
-      send: async ({ read }) => read(undefined),
-      destroy: () => undefined,
-    };
-    const dialect = {
-      ...{ name: 'a database', connect: () => Promise.resolve(session) },
-      settle: async (_: SqlSession, run: <T>(statement: Statement<T>) => Promise<T>) => {
-        settles += 1;
-        await run({ sql: raw(''), read: () => undefined });
-        return settles > 1;
-      },
-    } as unknown as SqlDialect;
-    const statements = { extend, release: () => ({ sql: raw(''), read: () => ({ wasHeld: false }) }) };
-    lanes = new SqlLanes(dialect, { runtime, timeoutMs: 2_000 }, 1);
-    kind = new SqlKind(runtime, lanes, dialect, statements as unknown as KindStatements<ExclusiveClaim>);
-  });
-
-  it('one row with an error of its own fails only its own renewal', async () => {
-    bad = ['c'];
-    const replies = watched(kind.extendMany(claims('a', 'b', 'c', 'd')));
-    await runtime.pass(0);
-    expect(statesOf(replies.value)).toEqual(['held', 'held', 'failed', 'held']);
-  });
-
-  it('rows that others have locked are asked again together, and never keep the rest for long', async () => {
-    locked = ['b', 'd'];
-    const replies = watched(kind.extendMany(claims('a', 'b', 'c', 'd')));
-    await runtime.pass(20);
-    locked = ['d'];
-    await runtime.pass(200);
-    expect(statesOf(replies.value)).toEqual(['held', 'held', 'held', 'failed']);
-    expect(asked).toEqual(['a b c d', 'b d', 'b d', 'b d', 'd', 'd']);
-  });
-
-  it('undos of one session share the requests that end it, until it has ended', async () => {
-    const uncertain = new SqlFailure('no answer', 'unknown', {}, {
-      isOver: true,
-      destroy: () => undefined,
-    } as unknown as SqlSession);
-    const undo = (key: string): Promise<unknown> =>
-      kind.release(claims(key)[0]!, { uncertain }).then(
-        () => 'done',
-        () => 'failed',
-      );
-    const first = watched(Promise.all(['a', 'b', 'c'].map(undo)));
-    await runtime.pass(0);
-    expect([settles, first.value]).toEqual([1, ['failed', 'failed', 'failed']]);
-    const second = watched(Promise.all(['a', 'b', 'c'].map(undo)));
-    await runtime.pass(0);
-    expect([settles, second.value]).toEqual([2, ['done', 'done', 'done']]);
-    const third = watched(undo('d'));
-    await runtime.pass(0);
-    expect([settles, third.value]).toEqual([2, 'done']);
-  });
+  } as unknown as SqlLanes;
+  const kind = new SqlKind(runtime, lanes, {} as SqlDialect, statements);
+  const claims = ['a', 'b'].map((key) => claimFor(key));
+  const replies = kind.extendMany(claims);
+  const failed = expect(replies).rejects.toBe(LOCKED.cause);
+  await settled();
+  await kind.release(claims[0]!, { keepForMs: 50 });
+  await runtime.pass(1_000);
+  await failed;
+  expect(renewed).toEqual([['a', 'b'], ['b'], ['b'], ['b'], ['b'], ['b']]);
 });
