@@ -3,9 +3,11 @@ import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import { DIGEST, MAX_QUEUED, nameTextOf, TURN_US, US } from './sql-terms.js';
 
-/** Shortest and longest pause in ms of a process that hears nothing: of the first one, and of the ones behind the heir. */
-const FIRST_MS = [5, 100] as const;
-const OTHERS_MS = [50, 1_800] as const;
+/** Shortest pause in ms of a process that hears nothing, for each process before it; of the first one. */
+const LEAST_MS = 5;
+/** Longest pause in ms of the first one, and of the ones behind the heir. */
+const FIRST_MS = 100;
+const OTHERS_MS = 1_800;
 /** Pause in ms of a process that hears each message. */
 export const SELDOM_MS = 1_800;
 /** Pause in ms of the heir: with its variation, it reads at least once while the first one has its turn. */
@@ -208,8 +210,11 @@ export class Places {
   }
 
   private called(place: Place): void {
-    place.isCalled = place.listeners.size === 0;
+    const { listeners } = place;
+    place.isCalled = listeners.size === 0;
     this.wake([place]);
+    const [first] = listeners;
+    if (first && listeners.delete(first)) listeners.add(first);
   }
 
   /** Leaves the wait queue when no caller waits: a process that keeps its turn delays the next ones. */
@@ -229,6 +234,6 @@ const pauseMsOf = (place: Place, wakeUps: WakeUps | undefined): number | undefin
   if (rank === undefined) return undefined;
   if (rank >= MAX_QUEUED) return OUTSIDE_MS;
   if (wakeUps?.isLive(place)) return wakeUps.pauseMs(place);
-  if (rank === 0) return between(lastedMs / 4, ...FIRST_MS);
-  return rank === 1 ? HEIR_MS : between((rank * stepMs) / 2, ...OTHERS_MS);
+  if (rank === 0) return between(lastedMs / 4, LEAST_MS, FIRST_MS);
+  return between((rank * stepMs) / 2, rank * LEAST_MS, rank === 1 ? HEIR_MS : OTHERS_MS);
 };

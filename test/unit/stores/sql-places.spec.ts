@@ -73,6 +73,19 @@ describe('the places of a process', () => {
     expect(left).toEqual([]);
   });
 
+  it('a message is for each service of the store in turn', () => {
+    const { watch } = waits(0);
+    const others: string[] = [];
+    const other = places.watch(KEY, { ...listener, notified: () => void others.push(`after ${heard.length}`) });
+    for (let i = 0; i < 3; i += 1) places.free(KEY);
+    expect([others, heard]).toEqual([
+      ['after 1', 'after 1', 'after 3'],
+      ['free', 'free', 'free'],
+    ]);
+    watch.close();
+    other.close();
+  });
+
   it('the heir is to ask when the turn of the first one is over', () => {
     const { watch } = waits(1);
     places.next(KEY);
@@ -110,7 +123,7 @@ describe('the places of a process', () => {
 
     it('by rank, while no message arrives', () => {
       isLive = false;
-      expect([0, 1, 2, 40].map(pauseMs)).toEqual([5, 200, 50, 50]);
+      expect([0, 1, 2, 40].map(pauseMs)).toEqual([5, 5, 10, 200]);
     });
 
     it('less often the longer each step takes', () => {
