@@ -164,7 +164,7 @@ owner = IF(${mayTake}, VALUES(owner), owner),
 until = IF(${mayTake}, VALUES(until), until),
 kind = IF(${mayTake}, 'exclusive', kind),
 bell = IF(${mayTake}, VALUES(bell), bell),
-queue = IF(${mayTake}, IF(${isNew}, SUBSTRING(queue, IF(${own} > 0, ${own}, 1) + ${me.length}), queue),
+queue = IF(${mayTake}, IF(${isNew}, IF(${own} > 0, SUBSTRING(queue, ${own} + ${me.length}), ''), queue),
   IF(${waits ? 1 : 0} AND ${own} = 0 AND LENGTH(queue) < ${MAX_QUEUE}, CONCAT(queue, ${me}), queue))`,
       prepared: true,
       read: (reply) => {
@@ -264,7 +264,7 @@ FROM ${table} WHERE name IN (${listOf(names)}) AND ${HEAD}`;
 
   /** Condition: the key is free, and the wait queue lets this process take it. */
   private isFree(): Sql {
-    return sql`until <= ${NOW} AND ${NOW} - ABS(until) NOT BETWEEN 0 AND ${this.turnsBefore()} - 1`;
+    return sql`until <= ${NOW} AND (${this.rank()} = 0 OR ${NOW} - ABS(until) NOT BETWEEN -${BEFORE} AND ${this.turnsBefore()} - 1)`;
   }
 
   /** Time in µs until the wait queue lets this process take the key, if the hold ends as it is due to. */
@@ -298,6 +298,8 @@ const sightsOf = (names: readonly Buffer[], reply: unknown): readonly Sight[] =>
 /** A trigger for updates takes the value away. Nothing tells a grant from a refusal then. */
 const NO_REPLY =
   'the server does not say whether the lock was granted: the table of the locks must have no trigger';
+/** For how long in µs a statement may have waited for its row: what it says of the time is as old. */
+const BEFORE = raw('2000000');
 /** `TURN_US` in statements. */
 const TURN = raw(String(TURN_US));
 /** Condition: the row of a key has the owner of a claim. */

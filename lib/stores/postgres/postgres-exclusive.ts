@@ -121,7 +121,7 @@ CASE WHEN may THEN excluded.owner ELSE l.owner END,
 CASE WHEN may AND l.owner <> excluded.owner THEN now ELSE l.since END,
 CASE WHEN may THEN now + ${lease} ELSE l.until END,
 CASE WHEN may THEN greatest(l.fence + 1, now) + ${tokens} - 1 ELSE l.fence END,
-CASE WHEN may AND l.owner <> excluded.owner THEN substr(l.queue, greatest(1, strpos(l.queue, ${me})) + ${meLength})
+CASE WHEN may AND l.owner <> excluded.owner THEN CASE WHEN strpos(l.queue, ${me}) = 0 THEN '' ELSE substr(l.queue, strpos(l.queue, ${me}) + ${meLength}) END
 WHEN NOT may AND ${enters} THEN l.queue || ${me} ELSE l.queue END
 FROM (SELECT n.now, ${mayTake} AS may FROM ${ONE_NOW}) decided)
 RETURNING l.owner, l.fence, l.kind, (SELECT ${this.freeInUs()} FROM ${ONE_NOW}) AS free_us, ${rank} AS rank)

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../../support/async.js';
-import { MysqlLab, newKey } from '../../support/mysql/mysql-lab.js';
+import { MysqlLab, newKey, NOW, rowName } from '../../support/mysql/mysql-lab.js';
 import { NOT_WOKEN_MS } from '../../support/stores/hot-key.js';
 
 const WAIT = { waitMs: 20_000 };
@@ -13,6 +13,21 @@ beforeAll(async () => {
 afterEach(() => lab.reset());
 
 describe('a waiter', () => {
+  it('is the first to get the key, also when a statement of another process has begun before the release', async () => {
+    const [holder, waiter, other] = [lab.open(), lab.open(), lab.open()];
+    const lease = await holder.locks.acquire(newKey());
+    const waiting = waiter.locks.acquire(lease.key, WAIT);
+    await lab.waiting(lease.key);
+    const row = `name = '${rowName(lease.key)}' AND member = ''`;
+    // The server tells a statement the time at which it began. To the other process the key is released in a second.
+    const foreign = await lab.transaction(`SELECT * FROM nest_lock WHERE ${row} FOR UPDATE`);
+    const trying = other.locks.tryAcquire(lease.key);
+    await until(async () => (await lab.blocked()) > 0, { what: 'the other process waits for the row' });
+    await foreign.query(`UPDATE nest_lock SET until = -(${NOW} + 1000000) WHERE ${row}; COMMIT`);
+    expect(await trying).toBeNull();
+    await (await waiting).release();
+  });
+
   it('acquires the key while all bells are lost, and bells come back', async () => {
     const [one, two] = [lab.open(), lab.open()];
     const key = newKey();

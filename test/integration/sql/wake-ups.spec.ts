@@ -5,6 +5,7 @@ import { until } from '../../support/async.js';
 import { MysqlLab } from '../../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../../support/postgres/postgres-lab.js';
 import { newKey, rowName, type SqlLab } from '../../support/sql/sql-lab.js';
+import { openLocksOn } from '../../support/stores/open-locks-on.js';
 import { claimFor } from '../../support/stores/harness.js';
 
 const WAIT = { waitMs: 20_000 };
@@ -117,6 +118,19 @@ describe.each(DATABASES)('on $name', ({ start, statements, maxStatements, now, h
   });
   type Waiter = Awaited<ReturnType<typeof waiter>>;
 
+  it('two services of one store have the same share of a key, beside other processes', async () => {
+    const store = lab.store();
+    const services = [openLocksOn(store), openLocksOn(store), lab.open(), lab.open(), lab.open()];
+    const [key, grants] = [newKey(), services.map(() => 0)];
+    const most = (): number => Math.max(...grants);
+    await Promise.all(
+      services.map(async ({ locks }, i) => {
+        while (most() < 60) await locks.withLock(key, WAIT, () => void (grants[i]! += 1));
+      }),
+    );
+    expect(Math.min(...grants.slice(0, 2))).toBeGreaterThan(20);
+  });
+
   describe('a waiter behind processes that have crashed', () => {
     /** Time in ms from a release until a waiter has the key, before which `before` happens. */
     const delayMs = async (before: (key: string) => Promise<unknown>, release = true): Promise<number> => {
@@ -147,6 +161,15 @@ describe.each(DATABASES)('on $name', ({ start, statements, maxStatements, now, h
       const ms = await delayMs(enterBefore(count));
       expect(ms).toBeGreaterThan(2 * TURN_MS - 50);
       expect(ms).toBeLessThan(FOUND_MS);
+    });
+
+    it('and takes it without a place in the queue, drops them all, so they cost that time once', async () => {
+      const [holder, next] = [lab.open(), lab.open()];
+      const lease = await holder.locks.acquire(newKey());
+      await enterBefore(20)(lease.key);
+      await lease.release();
+      await (await until(() => next.locks.tryAcquire(lease.key), { what: 'their time is over' })).release();
+      expect(await next.locks.tryAcquire(lease.key)).not.toBeNull();
     });
 
     it('has a key of which no message says that it is free', async () => {

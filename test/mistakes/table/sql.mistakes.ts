@@ -258,7 +258,7 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       mysql: [
         {
           in: 'MysqlExclusive.isFree',
-          find: 'AND ${NOW} - ABS(until) NOT BETWEEN 0 AND ${this.turnsBefore()} - 1`;',
+          find: 'AND (${this.rank()} = 0 OR ${NOW} - ABS(until) NOT BETWEEN -${BEFORE} AND ${this.turnsBefore()} - 1)`;',
           replace: '`;',
         },
       ],

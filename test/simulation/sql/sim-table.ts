@@ -55,7 +55,8 @@ export class SimTable {
       return this.grant({ ...first, fence: 0 }, claim, bell);
     }
     if (this.mayTake(row, owner, me)) {
-      if (row.owner !== owner) row.queue = row.queue.slice(Math.max(0, row.queue.indexOf(me)) + 1);
+      // All before it have had their time. A process that is not in the queue stands at its end.
+      if (row.owner !== owner) row.queue = row.queue.slice(rankOf(row, me) + 1);
       return this.grant(row, claim, bell);
     }
     const hasRoom = row.queue.length < MAX_QUEUED;
