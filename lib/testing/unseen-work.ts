@@ -102,6 +102,8 @@ export class UnseenWork {
 
   stop(): void {
     this.hook.disable();
+    // Node carries each storage that was used through all later promises of the process.
+    this.inside.disable();
     writers.delete(this.writes);
     if (writers.size === 0) for (const restore of putBack) restore();
   }

@@ -65,7 +65,11 @@ export class WatchedCalls {
   constructor() {
     this.listenForFences();
     this.work.start();
-    this.restores.push(() => this.work.stop());
+    this.restores.push(() => {
+      this.work.stop();
+      this.methods.disable();
+      this.fencing.disable();
+    });
   }
 
   /** Whether a transaction is open on a watched connection. */

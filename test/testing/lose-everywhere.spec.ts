@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { AsyncResource } from 'node:async_hooks';
 import type { Database } from 'sql.js';
 import { DataSource, type EntityManager } from 'typeorm';
 import { bindLocks, createTestingLocks, type LossReport } from 'nest-redis-lock/testing';
@@ -34,6 +35,9 @@ const setup = () => {
   return { locks, lose };
 };
 
+/** Number of storages that Node carries into each new promise. Node 24 and newer carry them at no cost. */
+const storages = (): number => Object.getOwnPropertySymbols(new AsyncResource('any')).length;
+
 const inTransaction = (work: (tx: EntityManager) => Promise<unknown>): Promise<unknown> =>
   database.transaction(work);
 
@@ -55,6 +59,15 @@ const unfencedSale = (): Promise<unknown> => inTransaction((tx) => tx.query(SELL
 /** The steps at which a report lists a write, as `1` for a pause and `1!` for a loss that was noticed. */
 const losses = ({ unfenced }: LossReport): string[] =>
   unfenced.map(({ step, noticed }) => `${step}${noticed ? '!' : ''}`);
+
+it('a test that has ended costs later promises of the process nothing', async () => {
+  const { lose } = setup();
+  const work = (lease: Lease) => fencedSale(lease);
+  await lose(work);
+  const before = storages();
+  for (let i = 0; i < 3; i += 1) await lose(work);
+  expect(storages()).toBe(before);
+});
 
 describe('a write in a transaction', () => {
   it('is reported without fenceTransaction, at each step, with its line', async () => {
