@@ -3,6 +3,7 @@
 //   node .ci/build.mjs [lib] [app]     builds what is named; both by default
 //
 // The set-up script calls `buildIfChanged`, which builds only if a source has changed since the last build.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
@@ -14,7 +15,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { exclusively } from './exclusive.mjs';
 import { root, tool } from './process.mjs';
@@ -29,6 +30,7 @@ const SOURCES = [
   'tsconfig.json',
   'nest-cli.json',
   '.ci/build.mjs',
+  '.ci/declarations.mjs',
   '.ci/rolldown.config.mjs',
 ];
 const RESULTS = [
@@ -56,36 +58,7 @@ const digestOfSources = () => {
 const FOLDERS = ['lib', 'core', 'esm', 'cjs', 'types'].map((folder) => at('dist', folder));
 const COMMONJS = '{ "type": "commonjs" }\n';
 
-const { bin, exports, peerDependenciesMeta = {} } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
-const optionalPeers = Object.keys(peerDependenciesMeta).join('|');
-const importOfPeer = new RegExp(`^import .* from '(${optionalPeers})(/[^']*)?';$`, 'gm');
-
-/** Lets TypeScript compile an app that has no ioredis, for example, whose types are then `any`. */
-const withoutPeers = (text) => text.replaceAll(importOfPeer, '// @ts-ignore: $1 is an optional peer.\n$&');
-
-/** Copies a declaration file from dist/lib to dist/types, and the ones that it imports. */
-const copyDeclarations = (file, copied) => {
-  if (copied.has(file)) return;
-  copied.add(file);
-  const text = readFileSync(at('dist', 'lib', file), 'utf8');
-  mkdirSync(at('dist', 'types', dirname(file)), { recursive: true });
-  writeFileSync(at('dist', 'types', file), withoutPeers(text));
-  for (const [, imported] of text.matchAll(/\b(?:from|import\()\s*['"](\.[^'"]*)\.js['"]/g))
-    copyDeclarations(join(dirname(file), `${imported}.d.ts`), copied);
-};
-
-// Lets both builds share one set of declarations. A class with private members is a distinct type in every file that
-// declares it. Otherwise a lock service or a lease of one build would not fit code compiled with the other.
-const shareDeclarations = () => {
-  const copied = new Set();
-  for (const { import: esm, require: cjs } of Object.values(exports)) {
-    if (!esm) continue;
-    copyDeclarations(relative(at('dist', 'types'), at(cjs.types)), copied);
-    const declarations = relative(dirname(esm.types), cjs.types).replace(/\.d\.ts$/, '.js');
-    writeFileSync(at(esm.types), `export * from '${declarations}';\n`);
-  }
-};
-
+const { bin } = JSON.parse(readFileSync(at('package.json'), 'utf8'));
 const buildLib = () => {
   for (const folder of FOLDERS) rmSync(folder, { recursive: true, force: true });
   tool('tsc', '-p', 'lib/tsconfig.build.json');
@@ -95,7 +68,7 @@ const buildLib = () => {
     mkdirSync(at('dist', folder), { recursive: true });
     writeFileSync(at('dist', folder, 'package.json'), COMMONJS);
   }
-  shareDeclarations();
+  execFileSync(process.execPath, [at('.ci', 'declarations.mjs')], { stdio: 'inherit' });
 };
 
 // Nest's CLI empties dist/sample-app itself (`deleteOutDir`).
