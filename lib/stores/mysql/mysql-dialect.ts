@@ -181,16 +181,6 @@ ${COMMIT}`,
     };
   }
 
-  /** A session waits for a row for at least 1 s, and its lane with it. */
-  probe(finalKey: string): Statement<void> {
-    const { table } = this.names;
-    return {
-      sql: sql`SELECT 1 FROM ${table} WHERE name = ${nameOf(finalKey)} FOR UPDATE NOWAIT`,
-      prepared: true,
-      read: nothing,
-    };
-  }
-
   /** Deletes by name: one statement that deletes a range would meet locks in another order than theirs. */
   async sweep(run: RunStatement): Promise<number> {
     const { table } = this.names;

@@ -143,15 +143,6 @@ RETURNING ${pass(sql`${name}::text`, sql`until <= ${NOW}`)}`,
     };
   }
 
-  probe(finalKey: string): Statement<void> {
-    const { table } = this.names;
-    return {
-      sql: sql`SELECT 1 FROM ${table} WHERE name = ${nameOf(finalKey)} AND ${HEAD} FOR UPDATE NOWAIT`,
-      prepared: true,
-      read: nothing,
-    };
-  }
-
   sweep(run: RunStatement): Promise<number> {
     const { table } = this.names;
     return run({

@@ -85,8 +85,8 @@ export interface SqlDialect {
   sweep(run: RunStatement): Promise<number>;
   ping(): Statement<void>;
   /**
-   * Fails at once while others have locked a row of a key. Sent before a statement is repeated that was locked out. Undefined
-   * where no statement waits long for a row.
+   * Fails at once while others have locked a row of a key. Sent before a statement is repeated that was locked out: it
+   * would wait for the row again, and its lane with it. Undefined where no statement waits for a row.
    */
   probe?(finalKey: string): Statement<void>;
   /** Opens a connection. Rejects with a `SqlFailure`. */

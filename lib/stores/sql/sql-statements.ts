@@ -86,6 +86,15 @@ WHERE name >= ${bytes(name)} AND ${HEAD} ORDER BY name LIMIT ${raw(String(count)
     };
   }
 
+  probe(finalKey: string): Statement<void> {
+    const { table } = this.common;
+    return {
+      sql: sql`SELECT 1 FROM ${table} WHERE name = ${nameOf(finalKey)} FOR UPDATE NOWAIT`,
+      prepared: true,
+      read: nothing,
+    };
+  }
+
   ping(): Statement<void> {
     return { sql: sql`SELECT 1 FROM ${this.common.table} LIMIT 0`, read: nothing };
   }
