@@ -187,24 +187,33 @@ SELECT w.name, w.owner, got.fence,`,
         await stage.lab.query(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
         await stage.lab.query('SELECT pg_reload_conf()');
       };
+      const isCommitting = async (like: string): Promise<boolean> => {
+        const [row] = await stage.lab.query(
+          `SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '${like}'`,
+        );
+        return Number(row!['n']) > 0;
+      };
       // A commit that has to be flushed waits for a standby, too, and there is none.
       await inStandby('nowhere');
-      const before = exclusive.acquire(stage.claim()).catch(() => undefined);
-      let isOver = false;
-      let isWaiting = false;
-      const kept = Promise.all(claims.map((claim) => exclusive.release(claim, { keepForMs: 30_000 })));
-      void kept.catch(() => undefined).then(() => (isOver = true));
-      const seen = async (): Promise<boolean> => {
-        const [row] = await stage.lab.query(
-          `SELECT count(*) AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%m.lease%'`,
-        );
-        isWaiting ||= Number(row!['n']) > 0;
-        if (Number(row!['n']) === 0) await stage.lab.query(CANCEL_WAITS);
-        return isWaiting || isOver;
+      let asked = 0;
+      let isAsking = false;
+      // The server reads the setting now and then.
+      const seen = (): Promise<boolean> => {
+        const claim = stage.claim({ finalKey: `${stage.key}-${asked}` });
+        if (!isAsking) void exclusive.acquire(claim).finally(() => (isAsking = false));
+        if (!isAsking) asked += 1;
+        isAsking = true;
+        return isCommitting('%');
       };
-      await until(seen, { what: 'the releases wait, or are over' });
+      await until(seen, { what: 'a commit waits for a standby' });
+      let [isOver, isWaiting] = [false, false];
+      const kept = Promise.all(claims.map((claim) => exclusive.release(claim, { keepForMs: 30_000 })));
+      void kept.then(() => (isOver = true));
+      await stage.lab.query(CANCEL_WAITS);
+      const over = async (): Promise<boolean> => (isWaiting ||= await isCommitting('%m.lease%')) || isOver;
+      await until(over, { what: 'the releases wait, or are over' });
       await inStandby('');
-      await before;
+      await kept;
       assert.ok(isWaiting);
     },
   },

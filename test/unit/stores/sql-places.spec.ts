@@ -76,7 +76,10 @@ describe('the places of a process', () => {
   it('a message is for each service of the store in turn', () => {
     const { watch } = waits(0);
     const others: string[] = [];
-    const other = places.watch(KEY, { ...listener, notified: () => void others.push(`after ${heard.length}`) });
+    const other = places.watch(KEY, {
+      ...listener,
+      notified: () => void others.push(`after ${heard.length}`),
+    });
     for (let i = 0; i < 3; i += 1) places.free(KEY);
     expect([others, heard]).toEqual([
       ['after 1', 'after 1', 'after 3'],
