@@ -67,8 +67,7 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
     const a = open();
     const lease = await a.locks.acquire(newKey());
     await redis.inStep();
-    await redis.promote();
-    await works(a);
+    await locksOn(a, await redis.promote());
     expect(await lease.verify()).toBe(true);
     expect(a.events('lost')).toEqual([]);
     expect(await open().locks.tryAcquire(lease.key)).toBeNull();
@@ -83,7 +82,7 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
     await until(() => a.store.subscriptions > 0);
     await redis.inStep();
     const promoted = await redis.promote();
-    await works(a);
+    await locksOn(a, promoted);
     expect(await a.locks.tryAcquire(key)).toBeNull();
     expect(await promoted.cli('DEL', holdName(key))).toBe(1);
     expect(await (await waiting).release()).toBe('released');
@@ -114,8 +113,7 @@ describe('Redis behind Sentinel', { timeout: TEST_MS }, () => {
     );
     await until(async () => (await a.locks.inspect(lease.key))?.waiting.length === 1);
     await redis.inStep();
-    await redis.promote();
-    await works(a);
+    await locksOn(a, await redis.promote());
     expect(await lease.release()).toBe('released');
     // A new caller fails while there is no master. This one keeps waiting with its queue entry on the replica.
     expect(await done).toBe('released');
