@@ -21,6 +21,7 @@ import {
 } from '../../../lib/redis-lock.options.js';
 import { resolveTestingSettings, type TestingSettings } from '../../../lib/testing/testing-options.js';
 import * as rows from './calls.table.js';
+import { isLockable } from './good-keys.js';
 import type { Locks, Option, Options } from './option.js';
 import * as setup from './setup.table.js';
 import { KEY, VirtualLocks } from './virtual-locks.js';
@@ -265,6 +266,13 @@ const opened = async (store: { close(): Promise<void> }): Promise<undefined> => 
 const NOWHERE = { host: '127.0.0.1', port: 1 };
 const store = new MemoryStore();
 
+/** The start refuses a prefix with half a pair of braces, too: a key without braces cannot have it. */
+const USABLE_PREFIX: Option = {
+  ...setup.SETTINGS.keyPrefix,
+  allows: (value) => setup.SETTINGS.keyPrefix.allows(value) && isLockable(`${value as string}key`),
+  wrong: [...setup.SETTINGS.keyPrefix.wrong, '{', '{}'],
+};
+
 const SETUPS: readonly Place[] = [
   {
     title: 'RedisLockModule.forRoot',
@@ -278,10 +286,7 @@ const SETUPS: readonly Place[] = [
   {
     title: 'createLockService',
     owner: 'createLockService',
-    options: {
-      ...setup.SETTINGS,
-      store: setup.MODULE.store,
-    },
+    options: { ...setup.SETTINGS, keyPrefix: USABLE_PREFIX, store: setup.MODULE.store },
     needs: { store, redis: undefined },
     whole: 'needed',
     give: startWithoutNest,
