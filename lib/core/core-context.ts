@@ -50,7 +50,7 @@ export class CoreContext {
   readonly slowWaits: SlowWaits;
   readonly waitCap: WaitCap;
   readonly process: OwnProcess;
-  /** Requests for keys that have no reply yet. */
+  /** Requests for keys and objects that have no reply yet. */
   readonly asking = new InFlight();
   readonly holders: Holders;
   readonly holdTimes: HoldTimes;

@@ -56,9 +56,10 @@ export class ObjectContext {
     );
   }
 
-  /** Asks the store; its failures pass as they are. */
+  /** Asks the store; its failures pass as they are. A closing service waits for the reply, for a time. */
   async judged<T>(send: () => Promise<T>): Promise<T> {
-    const { requests } = this.core;
+    const { requests, asking } = this.core;
+    asking.begin();
     try {
       const reply = await send();
       requests.replied();
@@ -66,6 +67,8 @@ export class ObjectContext {
     } catch (failure) {
       requests.failed(failure);
       throw failure;
+    } finally {
+      asking.end();
     }
   }
 

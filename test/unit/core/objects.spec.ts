@@ -51,6 +51,17 @@ describe('waiting for permits of a semaphore', () => {
     expect(manager.usage).toMatchObject({ leases: 0, keys: 0 });
   });
 
+  it('a request that is under way is answered before the store is closed', async () => {
+    const { store, manager, semaphore } = underTest({ shutdownGraceMs: 0 });
+    const caller = watched(semaphore.acquire(1, { waitMs: 10_000 }));
+    await settled();
+    const closing = watched(manager.close());
+    await settled();
+    expect(closing.state).toBe('pending');
+    await store.nextRequest.reply(true);
+    expect([caller.state, closing.state]).toEqual(['fulfilled', 'fulfilled']);
+  });
+
   it('asks again when the hint came before the answer', async () => {
     const { store, waits } = underTest();
     const caller = await waits();
