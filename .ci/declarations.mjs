@@ -78,10 +78,10 @@ const copyDeclarations = (file, copied, declared) => {
 // declares it. Otherwise a lock service or a lease of one build would not fit code compiled with the other.
 const copied = new Set();
 const entries = Object.values(exports).filter(({ import: esm }) => esm);
-const inLib = ({ require: cjs }) => relative(at('dist', 'types'), at(cjs.types));
-const declared = exportedBy(entries.map((entry) => at('dist', 'lib', inLib(entry))));
+const filesOf = entries.map(({ require: cjs }) => relative(at('dist', 'types'), at(cjs.types)));
+const declared = exportedBy(filesOf.map((file) => at('dist', 'lib', file)));
+for (const file of filesOf) copyDeclarations(file, copied, declared);
 for (const { import: esm, require: cjs } of entries) {
-  copyDeclarations(inLib({ require: cjs }), copied, declared);
   const declarations = relative(dirname(esm.types), cjs.types).replace(/\.d\.ts$/, '.js');
   writeFileSync(at(esm.types), `export * from '${declarations}';\n`);
 }

@@ -38,8 +38,8 @@ export class Shutdown implements Stopping {
   async complete(): Promise<void> {
     await this.run();
     const { asking, undo, keeper, health, process, runtime } = this.core;
-    // Work that ends after its grace period releases its holds in the background. What a refused waiter has asked for
-    // may still be granted.
+    // Work that ends after its grace period releases its holds in the background. A request of a refused waiter may still
+    // be granted.
     const quiet = asking.over().then(() => undo.idle());
     await Promise.all([withinMs(quiet, LAST_RELEASES_MS, runtime), process.stop()]);
     undo.stop();

@@ -77,16 +77,8 @@ export class MysqlStore extends SqlStore {
   }
 }
 
-const placeOf = (
-  {
-    uri,
-    host,
-    port,
-    socketPath,
-    database,
-  }: Pick<ConnectionOptions, 'uri' | 'host' | 'port' | 'socketPath' | 'database'>,
-  table: string,
-): string => {
+const placeOf = (address: Omit<ConnectionOptions, 'password'>, table: string): string => {
+  const { uri, host, port, socketPath, database } = address;
   if (uri === undefined)
     return `${socketPath ?? `${host ?? 'localhost'}:${port ?? 3306}`}/${database}/${table}`;
   const at = new URL(uri);

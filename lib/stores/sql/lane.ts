@@ -8,7 +8,10 @@ import { isRefused, NO_ROW, SqlFailure, type SqlSession, type Statement, type To
 /** Pauses in ms before a statement is tried again whose row others have locked: the first one, and the longest. */
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 200;
-/** A statement that has waited for a lock of others for so long, in ms, keeps its lane from the others. */
+/**
+ * A statement that has waited for a lock of others for so long, in ms, keeps its lane from the others. No probe sees a lock
+ * of the place of a new row.
+ */
 const KEEPS_LANE_MS = 500;
 /** Maximum number of acquires or releases in one statement. */
 const MAX_TOGETHER = 64;
@@ -62,9 +65,9 @@ interface Request extends Unsent {
 
 /**
  * One connection to the database, with its own queue. One statement is under way at a time, so it is certain of every
- * other one that it was not sent. What waits meanwhile, and can be sent together, is the next statement. The connection
- * is opened with the first statement, and again after its end. It is ended only when the server did not answer a
- * statement that was sent.
+ * other one that it was not sent. Requests that wait meanwhile, and can be sent together, are the next statement. The
+ * connection is opened with the first statement, and again after its end. It is ended only when the server did not
+ * answer a statement that was sent.
  */
 export class Lane {
   private session: SqlSession | undefined;

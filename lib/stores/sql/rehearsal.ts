@@ -13,8 +13,8 @@ const ALONE = { othersWait: false };
 const TRANSACTION = /START TRANSACTION|COMMIT AND NO CHAIN NO RELEASE/g;
 
 /**
- * Takes, extends and releases locks that no app knows, in a transaction that is rolled back. What a column, a key, a trigger,
- * a policy or a right spoils shows here, and not with the first lock of the app.
+ * Takes, extends and releases locks that no app knows, in a transaction that is rolled back. A column, a key, a trigger, a
+ * policy or a right that spoils a lock shows here, and not with the first lock of the app.
  *
  * @param alone sends statements on a connection of their own
  * @param recreation statements that create the table again

@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ExclusiveClaim, PermitClaim } from '../../../lib/core/seam/claim.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
 import { until } from '../../support/async.js';
 import type { ForeignTransaction } from '../../support/foreign-transaction.js';
 import type { SqlLab, SqlStoreOptions } from '../../support/sql/sql-lab.js';
+import { storeHost } from '../../support/stores/store-host.js';
 
 const LEASE_MS = 30_000;
 
@@ -27,9 +27,7 @@ export class SqlStage implements AsyncDisposable {
   async store(options: SqlStoreOptions = {}): Promise<SqlStore> {
     const store = this.make(options);
     this.opened.push({ [Symbol.asyncDispose]: () => store.close() });
-    const nothing = (): void => undefined;
-    const host = { log: nothing, warn: nothing, atRisk: nothing, revocationRequested: nothing };
-    await store.open({ runtime: systemRuntime(), watchdogMs: LEASE_MS, ...host });
+    await store.open(storeHost({ watchdogMs: LEASE_MS }));
     return store;
   }
 

@@ -11,6 +11,7 @@ import { MysqlStore, type MysqlStoreOptions } from '../../../lib/stores/mysql/my
 import { until } from '../../support/async.js';
 import { MysqlLab, newKey } from '../../support/mysql/mysql-lab.js';
 import { MysqlServer } from '../../support/servers/mysql-server.js';
+import { storeHost } from '../../support/stores/store-host.js';
 import { refusedWith } from '../../support/refusal.js';
 
 const RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'] as const;
@@ -216,11 +217,7 @@ describe('an app on MySQL starts', () => {
 
   it('while others have locked the table: that is no fault of it', async () => {
     await lab.transaction('SELECT * FROM nest_lock FOR UPDATE');
-    const store = new MysqlStore({ uri: lab.server.uri });
-    const nothing = (): void => undefined;
-    const host = { log: nothing, warn: nothing, atRisk: nothing, revocationRequested: nothing };
-    await store.open({ runtime: systemRuntime(), watchdogMs: 30_000, ...host });
-    await store.close();
+    await lab.store().open(storeHost());
   });
 
   it("with migrate: 'on start', without the table", async () => {
