@@ -96,6 +96,11 @@ export abstract class ServerProcess implements AsyncDisposable {
     return this.output;
   }
 
+  /** What it has printed since its last start. */
+  get said(): string {
+    return this.output.slice(this.saidBefore);
+  }
+
   /** Sends a signal. Resolves when the process is gone, or has stopped. The data stay for `restart`. */
   async kill(signal: ServerSignal): Promise<void> {
     const { child, pid } = this;
@@ -120,7 +125,7 @@ export abstract class ServerProcess implements AsyncDisposable {
 
   /** Returns the error for a server that has ended by itself, with what it has printed since its start. */
   endedEarly(): Error {
-    const said = this.output.slice(this.saidBefore);
+    const { said } = this;
     const message = `${this.title} ended before it was ready:\n${said}`;
     return /address already in use/i.test(said) ? new PortTakenError(message) : new Error(message);
   }

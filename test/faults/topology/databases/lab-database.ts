@@ -8,9 +8,13 @@ import type { FaultyEquipment } from './equipment.js';
 /** A server that has crashed first cleans up, and may end only then. */
 const SERVES_WITHIN_MS = 20_000;
 
+/** What MariaDB says when it cannot write its log. It serves for a moment still, and ends. */
+const SAYS_ITS_END = /\[FATAL\]/;
+
 /** What a server needs so that faults can be done to it. */
 interface FaultyServer extends SqlServer {
   readonly isRunning: boolean;
+  readonly said: string;
   restart(): Promise<void>;
 }
 
@@ -52,11 +56,12 @@ export abstract class LabDatabase<S extends FaultyServer> implements Omit<
     return this.lab.server.restart();
   }
 
-  /** Starts the server again when it has ended. */
+  /** Starts the server again when it has ended, or is about to. */
   async served(): Promise<void> {
     const serves = async (): Promise<boolean> => {
       if (!this.isRunning) await this.startAgain().catch(() => undefined);
-      return (await this.query('SELECT 1').catch(() => [])).length > 0;
+      const answers = (await this.query('SELECT 1').catch(() => [])).length > 0;
+      return answers && !SAYS_ITS_END.test(this.lab.server.said);
     };
     await until(serves, { what: 'the database serves', timeoutMs: SERVES_WITHIN_MS });
   }
