@@ -18,9 +18,11 @@ import {
 } from '../sql/sql-terms.js';
 import {
   extended,
+  isThere,
   NO_FLUSH,
   NOW,
   ONE_NOW,
+  lockedRow,
   released,
   RELEASED,
   rowsOf,
@@ -78,13 +80,13 @@ fence = greatest(fence + 1, ${NOW}) + ${tokens} - 1 WHERE name = ${nameOf(finalK
    */
   private takeFreeOnes(claims: readonly ExclusiveClaim[]): Statement<readonly OneAcquire[]> {
     const { table } = this.names;
+    const free = lockedRow(table, sql`${HEAD} AND until <= ${NOW} AND queue = ''`);
     return {
       sql: sql`${withWanted(claims)},
-free AS MATERIALIZED (SELECT l.name, w.owner, w.lease, w.tokens FROM wanted w JOIN ${table} l ON l.name = w.name
-WHERE l.${HEAD} AND l.until <= ${NOW} AND l.queue = '' FOR UPDATE OF l SKIP LOCKED),
+free AS MATERIALIZED (SELECT l.place, w.owner, w.lease, w.tokens FROM wanted w, ${free} l),
 got AS (UPDATE ${table} l SET kind = 'exclusive', owner = f.owner, since = ${NOW}, until = ${NOW} + f.lease,
-fence = greatest(l.fence + 1, ${NOW}) + f.tokens - 1 FROM free f WHERE l.name = f.name AND l.${HEAD} RETURNING l.name, l.owner, l.fence)
-SELECT w.name, w.owner, got.fence, EXISTS (SELECT 1 FROM ${table} l WHERE l.name = w.name AND l.${HEAD}) AS found
+fence = greatest(l.fence + 1, ${NOW}) + f.tokens - 1 FROM free f WHERE l.ctid = f.place RETURNING l.name, l.owner, l.fence)
+SELECT w.name, w.owner, got.fence, coalesce(${isThere(table, HEAD)}, false) AS found
 FROM wanted w LEFT JOIN got ON got.name = w.name AND got.owner = w.owner`,
       prepared: true,
       read: (reply) => grantsOf(claims, rowsOf(reply)),
@@ -157,9 +159,8 @@ RETURNING queue <> '' AS waiting${isFlushed}, ${pass(sql`${name}::text`)}`,
     const { table, pass } = this.names;
     return {
       sql: sql`${withWanted(claims)},
-mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM wanted w JOIN ${table} l ON l.name = w.name AND l.owner = w.owner
-WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l SKIP LOCKED)
-UPDATE ${table} l SET until = ${end} FROM mine m WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner
+mine AS MATERIALIZED (SELECT l.place, w.lease FROM wanted w, ${lockedRow(table, MINE)} l)
+UPDATE ${table} l SET until = ${end} FROM mine m WHERE l.ctid = m.place
 RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, ${pass(raw('l.name'))}`,
       prepared: true,
       read: (reply) => repliesOf(claims, rowsOf(reply), releasedRow),
@@ -170,12 +171,11 @@ RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, ${pass(raw('l.nam
     const { table } = this.names;
     return {
       sql: sql`${withWanted(claims)},
-mine AS MATERIALIZED (SELECT l.name, l.owner, w.lease FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
-WHERE l.${HEAD} AND l.until > ${NOW} FOR UPDATE OF l SKIP LOCKED),
+mine AS MATERIALIZED (SELECT l.place, w.lease FROM wanted w, ${lockedRow(table, MINE)} l),
 done AS (UPDATE ${table} l SET until = greatest(l.until, ${NOW} + m.lease) FROM mine m
-WHERE l.name = m.name AND l.${HEAD} AND l.owner = m.owner AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
-SELECT l.name, l.owner, d.until - ${NOW} AS left_us FROM ${table} l JOIN wanted w ON l.name = w.name AND l.owner = w.owner
-LEFT JOIN done d ON d.name = l.name AND d.owner = l.owner WHERE l.${HEAD} AND l.until > ${NOW}`,
+WHERE l.ctid = m.place AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
+SELECT w.name, w.owner, d.until - ${NOW} AS left_us FROM wanted w LEFT JOIN done d ON d.name = w.name AND d.owner = w.owner
+WHERE d.until IS NOT NULL OR ${isThere(table, MINE)}`,
       prepared: true,
       read: (reply) => extended(claims, reply),
     };
@@ -213,6 +213,9 @@ WHEN ${rank} < 2 OR l.until <= n.now THEN greatest(0, ${this.freeInUs()}) END AS
     return sql`strpos(l.queue, ${me}) = 0 AND length(l.queue) < ${maxQueue}`;
   }
 }
+
+/** Condition: the wanted owner has the row. */
+const MINE = sql`${HEAD} AND r.owner = w.owner AND r.until > ${NOW}`;
 
 /** Reply to one of several acquires. */
 type OneAcquire = OneOf<AcquireReply>;

@@ -9,16 +9,21 @@ import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import { bytes, HEAD, isTrue, listOf, msOf, nameOf, releasedRow, repliesOf, US } from '../sql/sql-terms.js';
 import {
   extended,
+  isThere,
   literal,
   NO_FLUSH,
   NOW,
   ONE_NOW,
+  lockedRow,
   released,
   rowsOf,
   sightsOf,
   withWanted,
   type PostgresNames,
 } from './postgres-terms.js';
+
+/** Condition: the wanted owner has a permit. */
+const MEMBER = sql`r.member = w.owner AND r.until > ${NOW}`;
 
 /**
  * Permits in PostgreSQL: a row for each permit that is held, beside the row of the key. That row lives as long as the
@@ -119,9 +124,8 @@ SELECT waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::tex
     const { table, me, notify } = this.names;
     return {
       sql: sql`${withWanted(claims)},
-head AS MATERIALIZED (SELECT h.name, w.owner, h.queue FROM wanted w JOIN ${table} h ON h.name = w.name AND h.${HEAD}
-JOIN ${table} m ON m.name = w.name AND m.member = w.owner AND m.until > ${NOW} FOR UPDATE OF h, m SKIP LOCKED),
-ended AS (DELETE FROM ${table} m USING head WHERE m.name = head.name AND m.member = head.owner RETURNING m.name)
+head AS MATERIALIZED (SELECT w.name, w.owner, h.queue, m.place FROM wanted w, ${lockedRow(table, HEAD, raw(', r.queue'))} h, ${lockedRow(table, MEMBER)} m),
+ended AS (DELETE FROM ${table} m USING head WHERE m.ctid = head.place RETURNING m.name)
 SELECT head.name, owner, replace(queue, ${me}, '') <> '' AS waiting${NO_FLUSH}, CASE WHEN queue <> '' THEN ${notify(raw('head.name'))} END
 FROM head JOIN ended ON ended.name = head.name`,
       prepared: true,
@@ -133,14 +137,15 @@ FROM head JOIN ended ON ended.name = head.name`,
     const { table } = this.names;
     return {
       sql: sql`${withWanted(claims)},
-head AS MATERIALIZED (SELECT h.name FROM ${table} h WHERE h.name IN (SELECT name FROM wanted)
-AND h.${HEAD} AND h.kind = 'permit' AND h.until > ${NOW} FOR UPDATE SKIP LOCKED),
-done AS (UPDATE ${table} m SET until = greatest(m.until, ${NOW} + w.lease) FROM wanted w JOIN head ON head.name = w.name
-WHERE m.name = w.name AND m.member = w.owner AND m.until > ${NOW} RETURNING m.name, m.owner, m.until),
-kept AS (UPDATE ${table} h SET until = greatest(h.until, longest.until) FROM (SELECT name, max(until) AS until FROM done GROUP BY name) longest
-WHERE h.name = longest.name AND h.${HEAD})
-SELECT m.name, m.owner, d.until - ${NOW} AS left_us FROM ${table} m JOIN wanted w ON m.name = w.name AND m.member = w.owner
-LEFT JOIN done d ON d.name = m.name AND d.owner = m.owner WHERE m.until > ${NOW}`,
+head AS MATERIALIZED (SELECT w.name, h.place FROM (SELECT DISTINCT name FROM wanted) w,
+${lockedRow(table, sql`${HEAD} AND r.kind = 'permit' AND r.until > ${NOW}`)} h),
+mine AS MATERIALIZED (SELECT m.place, w.lease FROM wanted w JOIN head ON head.name = w.name, ${lockedRow(table, MEMBER)} m),
+done AS (UPDATE ${table} m SET until = greatest(m.until, ${NOW} + mine.lease) FROM mine
+WHERE m.ctid = mine.place AND m.until > ${NOW} RETURNING m.name, m.owner, m.until),
+kept AS (UPDATE ${table} h SET until = greatest(h.until, longest.until)
+FROM (SELECT head.place, max(done.until) AS until FROM done JOIN head ON head.name = done.name GROUP BY head.place) longest WHERE h.ctid = longest.place)
+SELECT w.name, w.owner, d.until - ${NOW} AS left_us FROM wanted w LEFT JOIN done d ON d.name = w.name AND d.owner = w.owner
+WHERE d.until IS NOT NULL OR ${isThere(table, MEMBER)}`,
       prepared: true,
       read: (reply) => extended(claims, reply),
     };

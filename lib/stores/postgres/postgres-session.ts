@@ -38,22 +38,34 @@ const failureOf = (cause: PostgresError, sentOn?: SqlSession): SqlFailure => {
   return new SqlFailure(`The database failed: ${message || code}`, outcome, options, sentOn);
 };
 
+/** Text of a message, by the texts of its statement, and the number of the parameter at each place. */
+const messages = new WeakMap<
+  readonly string[],
+  { readonly text: string; readonly places: readonly number[] }
+>();
+
+const textOf = (texts: readonly string[], between: readonly (number | string)[]): string =>
+  between.reduce<string>((all, part, i) => `${all}${part}${texts[i + 1]!}`, texts[0]!);
+
 /**
  * Returns a statement with its parameters as $1, $2, …. A message with several statements has none, and its numbers are
  * in the text.
  */
 const messageOf = ({ texts, values }: Sql): { text: string; values: SqlValue[] } => {
   const passed: SqlValue[] = [];
-  const hasParameters = values.some((value) => typeof value !== 'number');
-  const placeOf = (value: SqlValue): number => {
+  if (values.every((value) => typeof value === 'number'))
+    return { text: textOf(texts, values), values: passed };
+  const places = values.map((value) => {
     const at = typeof value === 'number' ? -1 : passed.indexOf(value);
     return at < 0 ? passed.push(value) : at + 1;
-  };
-  const text = values.reduce<string>(
-    (all, value, i) => `${all}${hasParameters ? `$${placeOf(value)}` : (value as number)}${texts[i + 1]!}`,
-    texts[0]!,
-  );
-  return { text, values: passed };
+  });
+  let known = messages.get(texts);
+  if (!known || places.some((place, i) => place !== known!.places[i])) {
+    const parameters = places.map((place) => `$${place}`);
+    known = { text: textOf(texts, parameters), places };
+    messages.set(texts, known);
+  }
+  return { text: known.text, values: passed };
 };
 
 /** Identity of a connection in the server. Numbers of processes are used again, so it has the start, too. */
@@ -118,24 +130,40 @@ export class PostgresSession implements SqlSession {
     return (this.#client as unknown as { readonly processID: number | null }).processID;
   }
 
-  async send<T>({ sql, read, prepared = false }: Statement<T>): Promise<T> {
-    const { text, values } = messageOf(sql);
-    const exchange = (): Promise<unknown> =>
-      this.exchange({ text, values, ...(prepared && this.nameOf(text)) });
-    const reply = await exchange().catch((failure: unknown) => {
-      if (stateOf(failure) !== STALE || !this.prepared.delete(text)) throw failure;
-      return exchange();
+  send<T>({ sql, read, prepared = false }: Statement<T>): Promise<T> {
+    const message = messageOf(sql);
+    // The driver's own promise, and one for each step, would cost as much as the driver.
+    return new Promise((resolve, reject) => {
+      const failed = (failure: SqlFailure): void => {
+        if (stateOf(failure) === STALE && this.prepared.delete(message.text)) exchange();
+        else reject(failure);
+      };
+      const replied = (reply: unknown): void => {
+        try {
+          resolve(read(reply));
+        } catch (cause) {
+          reject(cause);
+        }
+      };
+      const exchange = (): void =>
+        this.exchange(prepared ? { ...message, ...this.nameOf(message.text) } : message, replied, failed);
+      exchange();
     });
-    return read(reply);
   }
 
   /** Without parameters the driver takes several statements as one message, which the server executes as one transaction. */
-  private async exchange(query: QueryConfig): Promise<unknown> {
-    if (this.isOver) throw new SqlFailure('the connection has ended', 'not-executed', { passing: true });
-    return this.#client.query(query).catch((error: unknown) => {
-      const failure = failureOf(error as PostgresError, this);
+  private exchange(
+    query: QueryConfig,
+    replied: (reply: unknown) => void,
+    failed: (failure: SqlFailure) => void,
+  ): void {
+    if (this.isOver)
+      return failed(new SqlFailure('the connection has ended', 'not-executed', { passing: true }));
+    this.#client.query(query, (error: PostgresError | null, reply: unknown) => {
+      if (!error) return replied(reply);
+      const failure = failureOf(error, this);
       if (failure.outcome === 'unknown' || NOT_PRIMARY.has(stateOf(failure)!)) this.destroy();
-      throw failure;
+      return failed(failure);
     });
   }
 

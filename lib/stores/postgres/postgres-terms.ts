@@ -96,6 +96,19 @@ export const withWanted = (claims: readonly Claim[]): Sql => {
 AS w(name, owner, lease, tokens))`;
 };
 
+/**
+ * Returns a part of FROM that locks the row of a wanted name, if the condition holds and no other transaction has locked it, and has its
+ * place. It is one look-up by the primary key for each name. A join by name may read the whole table each time: the server
+ * plans it so before the table is analyzed, and keeps such a plan. So statements change the row by its place. They do not find
+ * one that was changed after they began.
+ */
+export const lockedRow = (table: Sql, condition: Sql, columns = raw('')): Sql =>
+  sql`LATERAL (SELECT r.ctid AS place${columns} FROM ${table} r WHERE r.name = w.name AND ${condition} LIMIT 1 FOR UPDATE SKIP LOCKED)`;
+
+/** Returns whether the row of a wanted name is there and the condition holds: true, or null. */
+export const isThere = (table: Sql, condition: Sql): Sql =>
+  sql`(SELECT true FROM ${table} r WHERE r.name = w.name AND ${condition} LIMIT 1)`;
+
 /** Returns the replies to a renewal. A claim whose row has no rest in µs was skipped. */
 export const extended = (claims: readonly Claim[], reply: unknown): readonly ExtendReply[] =>
   repliesOf(claims, rowsOf(reply), (row) => extendedRow(row, row?.['left_us'] === null));

@@ -18,28 +18,49 @@ export class Sql {
 /** Returns a part of a statement that has no parameters. */
 export const raw = (text: string): Sql => new Sql([text]);
 
+/** What a template was last joined to, from parts with these texts. */
+interface Joined {
+  readonly from: readonly (readonly string[] | undefined)[];
+  readonly texts: readonly string[];
+}
+
+const lastJoined = new WeakMap<TemplateStringsArray, Joined>();
+
+const textsOf = (part: Sql | SqlValue): readonly string[] | undefined =>
+  part instanceof Sql ? part.texts : undefined;
+
 /**
- * Joins text, parts and parameters into a statement.
+ * Joins text, parts and parameters into a statement. Statements of one template and the same parts share their texts: joining
+ * them would cost more than sending them.
  *
  * @example
  * sql`UPDATE ${table} SET until = ${NOW} WHERE name = ${name}`
  */
 export const sql = (strings: TemplateStringsArray, ...parts: readonly (Sql | SqlValue)[]): Sql => {
-  const texts = [strings[0]!];
   const values: SqlValue[] = [];
+  for (const part of parts) {
+    if (part instanceof Sql) values.push(...part.values);
+    else values.push(part);
+  }
+  let known = lastJoined.get(strings);
+  if (!known || parts.some((part, i) => textsOf(part) !== known!.from[i])) {
+    known = { from: parts.map(textsOf), texts: joinedTexts(strings, parts) };
+    lastJoined.set(strings, known);
+  }
+  return new Sql(known.texts, values);
+};
+
+const joinedTexts = (strings: readonly string[], parts: readonly (Sql | SqlValue)[]): readonly string[] => {
+  const texts = [strings[0]!];
   parts.forEach((part, i) => {
     const after = strings[i + 1]!;
-    if (part instanceof Sql) {
-      texts[texts.length - 1] += part.texts[0]!;
-      texts.push(...part.texts.slice(1));
-      values.push(...part.values);
-      texts[texts.length - 1] += after;
-    } else {
-      values.push(part);
-      texts.push(after);
-    }
+    const own = textsOf(part);
+    if (!own) return texts.push(after);
+    texts[texts.length - 1] += own[0]!;
+    texts.push(...own.slice(1));
+    return (texts[texts.length - 1] += after);
   });
-  return new Sql(texts, values);
+  return texts;
 };
 
 /** Joins parts with a separator, as a list or the rows of a table. */

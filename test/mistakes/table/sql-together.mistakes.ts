@@ -90,9 +90,9 @@ return request.resolve({ status: 'taken', retryInMs: 50 } as never);`,
     edits: {
       postgres: [
         {
-          in: 'PostgresExclusive.takeFreeOnes',
-          find: 'FOR UPDATE OF l SKIP LOCKED',
-          replace: 'FOR UPDATE OF l',
+          in: 'lockedRow',
+          find: ' FOR UPDATE SKIP LOCKED',
+          replace: ' FOR UPDATE',
         },
       ],
       mysql: [{ in: 'MysqlExclusive.takeFreeOnes', find: 'FOR UPDATE SKIP LOCKED', replace: 'FOR UPDATE' }],

@@ -159,13 +159,8 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
         },
       ],
       postgres: [
-        { in: 'PostgresExclusive.extend', find: 'AND l.until > ${NOW} FOR UPDATE', replace: 'FOR UPDATE' },
+        { in: 'MINE', find: ' AND r.until > ${NOW}', replace: '' },
         { in: 'PostgresExclusive.extend', find: 'AND l.until > ${NOW} RETURNING', replace: 'RETURNING' },
-        {
-          in: 'PostgresExclusive.extend',
-          find: 'AND d.owner = l.owner WHERE l.${HEAD} AND l.until > ${NOW}',
-          replace: 'AND d.owner = l.owner WHERE l.${HEAD}',
-        },
       ],
     },
     async play(stage) {
@@ -314,9 +309,9 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
       mysql: [{ in: 'MysqlExclusive.extend', find: 'FOR UPDATE SKIP LOCKED', replace: '' }],
       postgres: [
         {
-          in: 'PostgresExclusive.extend',
-          find: 'FOR UPDATE OF l SKIP LOCKED',
-          replace: 'FOR UPDATE OF l',
+          in: 'lockedRow',
+          find: ' FOR UPDATE SKIP LOCKED',
+          replace: ' FOR UPDATE',
         },
       ],
     },
