@@ -28,14 +28,17 @@ export interface WaitFor<T> {
 export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const { ms, signal } = wait;
-    let over = false;
+    // Each callback below may have ended the wait already.
+    let over = false as boolean;
     let timer: unknown;
-    const stops: (() => void)[] = [];
+    let stopListening: (() => void) | undefined = undefined;
+    let stopSignal: (() => void) | undefined;
     const end = (): boolean => {
       if (over) return false;
       over = true;
       if (timer !== undefined) runtime.clearTimer(timer);
-      for (const stop of stops) stop();
+      stopListening?.();
+      stopSignal?.();
       return true;
     };
     const waiting: Waiting<T> = {
@@ -46,19 +49,16 @@ export const waitFor = <T>(runtime: Runtime, wait: WaitFor<T>): Promise<T> =>
         if (end()) reject(error);
       },
     };
-    // A function, because each callback below may already have ended the wait.
-    const goesOn = (): boolean => !over;
-    const stopListening = wait.listen(waiting);
-    if (!goesOn()) return stopListening?.();
-    if (stopListening) stops.push(stopListening);
+    stopListening = wait.listen(waiting);
+    if (over) return stopListening?.();
     if (signal) {
-      stops.push(onAbort(signal, () => wait.onAbort?.(waiting)));
+      stopSignal = onAbort(signal, () => wait.onAbort?.(waiting));
       if (signal.aborted) wait.onAbort?.(waiting);
     }
-    if (!goesOn()) return;
+    if (over) return;
     const timeIsOver = (): void => {
       const againInMs = wait.onTime(waiting);
-      if (againInMs && goesOn()) timer = runtime.setTimer(timeIsOver, againInMs);
+      if (againInMs && !over) timer = runtime.setTimer(timeIsOver, againInMs);
     };
     if (ms <= 0) timeIsOver();
     else if (ms < Infinity) timer = runtime.setTimer(timeIsOver, ms);

@@ -5,7 +5,7 @@ import type { Yielding } from './yielding.js';
 /** The queue whose callers have the holds. */
 interface QueueOfHolds {
   readonly wakeUps: number;
-  wakeContender(): void;
+  lookAgain(): void;
   holdEnds(othersWaiting: boolean): void;
 }
 
@@ -31,7 +31,7 @@ export class FormerContender implements HoldEndListener {
   releaseOver(othersWaiting: boolean | undefined): void {
     if (othersWaiting !== undefined) {
       this.yielding.releaseReplied(this.runtime.now(), this.queue.wakeUps, othersWaiting);
-      if (!othersWaiting) this.queue.wakeContender();
+      if (!othersWaiting) this.queue.lookAgain();
     }
     this.queue.holdEnds(othersWaiting ?? false);
   }

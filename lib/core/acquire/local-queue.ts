@@ -16,6 +16,7 @@ import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
 
 const nothing = (): void => undefined;
+const NEVER_SETTLED = { watchdogMs: undefined, admit: nothing, reject: nothing };
 
 /**
  * Concurrent contender: a caller that sends requests at the same time as the contender; see
@@ -77,7 +78,7 @@ export class LocalQueue implements HoldEndListener {
    * When a forced unlock was asked for last. Of a grant by message only the store knows whether that ended it, or
    * brought it.
    */
-  forcedAt = -Infinity;
+  forcedAt: number | undefined;
 
   constructor(
     private readonly host: QueueHost<LocalQueue>,
@@ -85,7 +86,7 @@ export class LocalQueue implements HoldEndListener {
     /** How many queues of further callers the key had before; see `KindTraits.eachQueued`. */
     readonly behind = 0,
   ) {
-    this.outage = new KeyOutage(host.outages, () => this.wakeContender());
+    this.outage = new KeyOutage(host.outages, this);
     this.endListener = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
   }
 
@@ -125,14 +126,7 @@ export class LocalQueue implements HoldEndListener {
     const requesting = this.concurrents + (this.hasContender ? 1 : 0);
     if (this.host.singleHolder || !isOpen || requesting >= permits) return undefined;
     this.concurrents++;
-    return this.add({
-      wait,
-      number: this.outage.arrive(),
-      requesting: true,
-      watchdogMs: undefined,
-      admit: nothing,
-      reject: nothing,
-    });
+    return this.add({ wait, number: this.outage.arrive(), requesting: true, ...NEVER_SETTLED });
   }
 
   /** A question beside the contender is over, and what came of it is settled. */
@@ -163,12 +157,14 @@ export class LocalQueue implements HoldEndListener {
       ms: deadlineOf(wait) - runtime.now(),
       signal: wait.signal,
       listen: ({ resolve, reject }) => {
-        const settles = { requesting: false, admit: resolve, reject };
         if (own) {
           this.concurrents--;
-          waiter = Object.assign(own, settles);
+          waiter = Object.assign(own, { requesting: false, admit: resolve, reject });
           if (!this.hasContender) this.leave();
-        } else waiter = this.add({ wait, number: this.outage.arrive(), watchdogMs, ...settles });
+        } else {
+          const number = this.outage.arrive();
+          waiter = this.add({ wait, number, requesting: false, watchdogMs, admit: resolve, reject });
+        }
         // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
         if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
         slowWaits.begin(wait, this, () => this.aheadOf(waiter));
@@ -265,7 +261,7 @@ export class LocalQueue implements HoldEndListener {
 
   /** The queue entry could not be refreshed. The contender looks for itself: at once, or when all try again. */
   entryFailed(cause: unknown): void {
-    if (!(cause instanceof StoreFailure) || !cause.passing) return this.wakeContender();
+    if (!(cause instanceof StoreFailure) || !cause.passing) return this.lookAgain();
     // What is asked at this moment tells it, too.
     if (!this.unreplied && this.outage.contenderHasWaited) this.failing(cause, this.host.runtime.now());
   }
@@ -288,7 +284,7 @@ export class LocalQueue implements HoldEndListener {
       const error = waiter.requesting ? undefined : refusal(waiter.wait);
       if (error) waiter.reject(error);
     }
-    this.wakeContender();
+    this.lookAgain();
   }
 
   /** A forced unlock has ended that was requested after this number of attempts. */
@@ -297,7 +293,7 @@ export class LocalQueue implements HoldEndListener {
   }
 
   /** The contender goes on, if it sleeps. */
-  wakeContender(): void {
+  lookAgain(): void {
     this.ownWakeUp?.wakeNow();
   }
 

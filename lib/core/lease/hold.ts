@@ -71,7 +71,7 @@ export class Hold {
   private ownBatch: HandOffBatch | undefined;
   private leaseCount = 1;
   readonly reported = new ReportedLeases();
-  private joinableUntil = -Infinity;
+  private joinableUntil: number | undefined;
   private lossHandler: ((hold: Hold) => void) | undefined;
   private lossListeners: Set<() => void> | undefined;
   /** Key as the caller wrote it. */
@@ -79,7 +79,7 @@ export class Hold {
   private readonly grantedTo: string;
   readonly grantedAt: number;
   /** When `maxHoldMs` of its caller is over; no extension moves it. */
-  private limitAt = Infinity;
+  private limitAt: number | undefined;
   /** Whether the event `slow-hold` was emitted. */
   isSlow = false;
   /** Kind of lock that the caller requested; see {@link downgraded}. */
@@ -152,13 +152,14 @@ export class Hold {
 
   /** Until when its holder may rely on it, on the runtime's clock. */
   get validUntil(): number {
-    return Math.min(this.inStore.validUntil, this.limitAt);
+    const { validUntil } = this.inStore;
+    return this.limitAt === undefined ? validUntil : Math.min(validUntil, this.limitAt);
   }
 
   /** Returns the reason of the loss if its time is over; undefined while it is valid. */
   overBy(now: number): 'expired' | 'overdue' | undefined {
     if (now >= this.inStore.validUntil) return 'expired';
-    return now >= this.limitAt ? 'overdue' : undefined;
+    return now >= (this.limitAt ?? Infinity) ? 'overdue' : undefined;
   }
 
   /** Until when it stays in the store, however early the work ends. */
@@ -206,7 +207,7 @@ export class Hold {
    * has the hold as it was acquired. Returns whether it was added.
    */
   addLease(watchdogMs: number, now: number): boolean {
-    const mayJoin = now < this.joinableUntil && this.watchdog === watchdogMs && this.keptUntil <= now;
+    const mayJoin = now < (this.joinableUntil ?? -Infinity) && this.watchdog === watchdogMs && this.keptUntil <= now;
     if (!mayJoin || !this.isSound(now)) return false;
     this.leaseCount += 1;
     return true;

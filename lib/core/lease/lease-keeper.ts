@@ -232,7 +232,7 @@ export class LeaseKeeper {
     if (reply.status === 'held') {
       // No pause may come between the read of the clock and this line.
       hold.inStore.renew(reply.since ?? sentAt, requestedMs, reply.validForMs, now);
-      hold.inStore.retryRenewal(Infinity);
+      hold.inStore.retryRenewal(undefined);
       this.schedule(hold);
       this.requests.replied();
       return;

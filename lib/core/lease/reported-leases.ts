@@ -6,30 +6,32 @@ export interface ReportedLease {
 
 /** Leases of one hold with an `acquired` event and no event of their end. Only a shared hold has several. */
 export class ReportedLeases {
-  private readonly leases: ReportedLease[] = [];
+  // Most holds have one, and there are many holds.
+  private one: ReportedLease | undefined;
+  private others: Set<ReportedLease> | undefined;
 
   /** Label of one of them; undefined without any. */
   get label(): string | undefined {
-    return this.leases[0]?.label;
+    return (this.one ?? this.others?.values().next().value)?.label;
   }
 
   /** Records an `acquired` event. */
   add(lease: ReportedLease): void {
-    this.leases.push(lease);
+    if (this.one) (this.others ??= new Set()).add(lease);
+    else this.one = lease;
   }
 
   /** Records the event of a lease's end. Returns false if the lease had no `acquired` event, or has ended before. */
   end(lease: ReportedLease): boolean {
-    const { leases } = this;
-    const at = leases.indexOf(lease);
-    if (at === -1) return false;
-    const last = leases.pop()!;
-    if (at < leases.length) leases[at] = last;
+    if (this.one !== lease) return this.others?.delete(lease) ?? false;
+    this.one = undefined;
     return true;
   }
 
   /** Records the end of all of them, and returns them. */
   endAll(): readonly ReportedLease[] {
-    return this.leases.splice(0);
+    const all = [...(this.one ? [this.one] : []), ...(this.others ?? [])];
+    this.one = this.others = undefined;
+    return all;
   }
 }

@@ -23,8 +23,8 @@ export class TimeInStore {
   private isRenewing = false;
   private requests = 0;
   private acquiredFrom: number;
-  private retry = Infinity;
-  private look = Infinity;
+  private retry: number | undefined;
+  private look: number | undefined;
   readonly session: Session | undefined;
 
   /** @param countsForMs how long the grant counts from when its request was sent */
@@ -78,9 +78,9 @@ export class TimeInStore {
    * length share their rounds.
    */
   requestAgainAt(renewedLeaseMs: number | undefined): number {
-    const again = Math.min(this.retry, this.look);
+    const again = Math.min(this.retry ?? Infinity, this.look ?? Infinity);
     const { validForMs } = this;
-    if (this.retry !== Infinity || renewedLeaseMs === undefined) return again;
+    if (this.retry !== undefined || renewedLeaseMs === undefined) return again;
     const third =
       validForMs < 0.9 * renewedLeaseMs ? this.confirmedAt + Math.floor(validForMs / 3) : Infinity;
     return Math.min(again, third);
@@ -88,7 +88,7 @@ export class TimeInStore {
 
   /** Requests a check at `at`, because the hold may have ended. Until then it counts as held. */
   requestAgain(at: number): void {
-    this.look = Math.min(this.look, at);
+    this.look = Math.min(this.look ?? Infinity, at);
   }
 
   /** Applies a reacquisition: what was done to the hold before that request does not concern it. */
@@ -120,8 +120,8 @@ export class TimeInStore {
   /** A renewal to `requestedMs` has been sent. */
   renewalSent(sentAt: number, requestedMs: number): void {
     this.isRenewing = true;
-    this.retry = Infinity;
-    this.look = Infinity;
+    this.retry = undefined;
+    this.look = undefined;
     this.mayLast(sentAt + requestedMs);
   }
 
@@ -131,8 +131,8 @@ export class TimeInStore {
     this.mayLast(at + requestedMs);
   }
 
-  /** Schedules the retry of a failed renewal; `Infinity`: it did not fail. */
-  retryRenewal(at: number): void {
+  /** Schedules the retry of a failed renewal; undefined: it did not fail. */
+  retryRenewal(at: number | undefined): void {
     this.retry = at;
   }
 
@@ -176,7 +176,7 @@ export class TimeInStore {
    * At least two thirds of its lease are left, or of the granted one if that was shorter.
    */
   isSound(now: number, leaseMs: number): boolean {
-    if (this.isRenewing || this.requests > 0 || this.retry !== Infinity) return false;
+    if (this.isRenewing || this.requests > 0 || this.retry !== undefined) return false;
     if (this.session) return now < this.validUntil;
     return this.certainUntil - now >= (2 / 3) * Math.min(leaseMs, this.firstLeaseMs);
   }

@@ -45,7 +45,7 @@ export class Waiters {
   private isToLook = false;
 
   constructor(private readonly host: WaitersHost) {
-    this.outage = new KeyOutage(host.outages, () => this.lookAgain());
+    this.outage = new KeyOutage(host.outages, this);
   }
 
   /** Whether wake-ups can arrive. */
@@ -98,7 +98,7 @@ export class Waiters {
     if (isOn) this.wakeUp();
   }
 
-  private lookAgain(): void {
+  lookAgain(): void {
     this.isToLook = true;
     this.first?.wake?.();
   }

@@ -1,14 +1,14 @@
 import type { StoreFailure } from '../seam/store-failure.js';
-import type { Outages } from './outages.js';
+import type { Failing, Outages } from './outages.js';
 
 /**
  * Outage of the store for one key, semaphore or latch: it fails for a temporary reason. Callers that came before the
  * outage go on waiting, if the store had replied to one of them. Later callers do not.
  */
-export class KeyOutage {
+export class KeyOutage implements Failing {
   private arrivals = 0;
-  /** Callers up to this number have waited since before the outage; all callers while the store replies. */
-  private waitedUpTo = 0;
+  /** Callers up to this number have waited since before the outage. Undefined while the store replies: all of them. */
+  private waitedUpTo: number | undefined = 0;
   /** Number of the caller that talks to the store. */
   contender = 0;
   private failedSince: number | undefined;
@@ -16,8 +16,7 @@ export class KeyOutage {
 
   constructor(
     private readonly outages: Outages,
-    /** Makes the caller that waits for the store try again. */
-    private readonly retry: () => void,
+    private readonly callers: { lookAgain(): void },
   ) {}
 
   /** Whether the last request failed for a temporary reason. */
@@ -36,13 +35,13 @@ export class KeyOutage {
 
   /** Returns the number of a new caller. */
   arrive(): number {
-    if (this.outages.storeFails) this.waitedUpTo = Math.min(this.waitedUpTo, this.arrivals);
+    if (this.outages.storeFails) this.noFurther();
     return ++this.arrivals;
   }
 
   /** Returns whether a caller goes on waiting while the store fails. */
   hasWaited(number: number): boolean {
-    return number <= this.waitedUpTo;
+    return number <= (this.waitedUpTo ?? number);
   }
 
   get contenderHasWaited(): boolean {
@@ -51,21 +50,30 @@ export class KeyOutage {
 
   /** Records a reply of the store to a request for the key. */
   replied(): void {
-    this.waitedUpTo = Infinity;
+    this.waitedUpTo = undefined;
     this.end(true);
   }
 
   /** Records that a request, sent at `sentAt`, failed for a temporary reason. */
   failed(failure: StoreFailure, sentAt: number): void {
-    this.waitedUpTo = Math.min(this.waitedUpTo, this.arrivals);
+    this.noFurther();
     this.failedSince ??= sentAt;
     this.lastFailure = failure;
-    this.outages.failed(this, this.retry);
+    this.outages.failed(this);
+  }
+
+  retry(): void {
+    this.callers.lookAgain();
   }
 
   /** Ends the outage here, because no caller waits any more. */
   left(): void {
     this.end(false);
+  }
+
+  /** Callers that come from now on have not waited. */
+  private noFurther(): void {
+    this.waitedUpTo = Math.min(this.waitedUpTo ?? Infinity, this.arrivals);
   }
 
   private end(works: boolean): void {

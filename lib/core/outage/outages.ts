@@ -14,6 +14,12 @@ const JITTER = 0.5;
 const shareOf = (id: string): number =>
   [...id].reduce((sum, character) => (31 * sum + character.charCodeAt(0)) % 1_024, 7) / 1_024;
 
+/** A key, semaphore or latch for which the store fails. */
+export interface Failing {
+  /** Makes the caller that waits for the store try again. */
+  retry(): void;
+}
+
 /**
  * Keys, semaphores and latches of one service for which the store fails for a temporary reason. It decides when their
  * callers try again, with one timer. While the store fails, a few of them try at a time. Once it works for one, the
@@ -22,9 +28,9 @@ const shareOf = (id: string): number =>
 export class Outages {
   /** Whether the store fails, at least for some keys, as far as the service knows. */
   storeFails = false;
-  private readonly failing = new Set<object>();
-  /** Retries of failing keys that wait for their next try; a key is absent while its try is in progress. */
-  private readonly pausing = new Map<object, () => void>();
+  private readonly failing = new Set<Failing>();
+  /** Failing keys that wait for their next try; a key is absent while its try is in progress. */
+  private readonly pausing = new Set<Failing>();
   private readonly spread: number;
   private pauseMs = FIRST_PAUSE_MS;
   private isRecovering = false;
@@ -42,11 +48,11 @@ export class Outages {
     return this.failing.size;
   }
 
-  /** Registers a failed request for a key. Its caller tries again when `retry` is called, which happens once. */
-  failed(key: object, retry: () => void): void {
+  /** Registers a failed request for a key. Its `retry` is called once. */
+  failed(key: Failing): void {
     this.failing.add(key);
     this.isRecovering = false;
-    this.pausing.set(key, retry);
+    this.pausing.add(key);
     this.arm();
   }
 
@@ -54,7 +60,7 @@ export class Outages {
    * Removes a key, because no caller waits for it any more, or the store works for it. In the latter case the others
    * try, too.
    */
-  over(key: object, works: boolean): void {
+  over(key: Failing, works: boolean): void {
     if (!this.failing.delete(key)) return;
     this.pausing.delete(key);
     if (works || this.failing.size === 0) this.pauseMs = FIRST_PAUSE_MS;
@@ -80,8 +86,8 @@ export class Outages {
     this.timer = undefined;
     this.pauseMs = Math.min(2 * this.pauseMs, LONGEST_PAUSE_MS);
     const batch = [...this.pausing].slice(0, BATCH);
-    for (const [key] of batch) this.pausing.delete(key);
+    for (const key of batch) this.pausing.delete(key);
     if (this.pausing.size > 0) this.arm();
-    for (const [, retry] of batch) retry();
+    for (const key of batch) key.retry();
   }
 }

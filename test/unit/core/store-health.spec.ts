@@ -41,8 +41,8 @@ describe('an outage of the store', () => {
 
   it('is not over while it fails for a key that callers wait for, though it works for others', () => {
     const { log, health, outages } = open();
-    const key = {};
-    outages.failed(key, () => undefined);
+    const key = { retry: () => undefined };
+    outages.failed(key);
     health.failed(failure);
     expect(outages.storeFails).toBe(true);
     health.works();
