@@ -90,7 +90,7 @@ describe('the tarball', () => {
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  it('has one core, the Nest layer of both builds, the command, one set of declarations, the contract of a store, documents for users, and nothing else', async () => {
+  it('has one core, the Nest layer of both builds, the command, one set of declarations, documents for users, and nothing else', async () => {
     const built = [
       ...['core', ...STORES].flatMap((name) => [`dist/core/${name}.cjs`, `dist/core/${name}-names.cjs`]),
       ...LAYER.flatMap((name) => [`dist/esm/${name}.js`, `dist/cjs/${name}.js`]),
@@ -98,7 +98,6 @@ describe('the tarball', () => {
       ...['cjs', 'types'].map((folder) => `dist/${folder}/package.json`),
       ...['dist/cjs/rolldown-runtime.js', 'dist/esm/cli.js'],
     ];
-    const seam = (await filesIn('lib/core/seam', '.ts')).map((path) => `lib/core/seam/${path}`);
     const declarations = loadedBy(...ENTRIES.map((name) => `dist/esm/${name}.d.ts`));
     const statements = await filesIn('docs', '.sql');
     const pages = [
@@ -109,7 +108,7 @@ describe('the tarball', () => {
       'operations/grafana-dashboard.json',
     ].filter((path) => !/^((api|benchmarks|decisions)\/|redisson-compatibility\.md$)/.test(path));
     const expected = [
-      ...[...built, ...declarations, ...seam, 'package.json'],
+      ...[...built, ...declarations, 'package.json'],
       ...['README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', ...pages.map((path) => `docs/${path}`)],
     ];
     expect(tarball.paths).toEqual([...new Set(expected)].sort());
