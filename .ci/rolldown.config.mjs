@@ -17,21 +17,11 @@ const entries = Object.fromEntries(
     .map((name) => [name || 'index', join(compiled, name, 'index.js')]),
 );
 
-/** Each store is a layer. */
-const STORES = readdirSync(join(compiled, 'stores'), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
-
-/**
- * Returns the layer that a file of dist/lib belongs to. The core and the stores import no Nest, which `npm run deps`
- * checks; both builds load them from one file each. A store is loaded only by an app that uses it.
- */
-const layerOf = (file) => {
-  const path = relative(compiled, file).split(sep).join('/');
-  const [, store] = /^stores\/([^/]+)\//.exec(path) ?? [];
-  if (store) return store;
-  return /^(core|key|stores)\//.test(path) ? 'core' : 'nest';
-};
+/** Compiled files without those of the shell command, which imports only entry points. */
+const files = readdirSync(compiled, { recursive: true })
+  .filter((path) => path.endsWith('.js') && !path.startsWith(`cli${sep}`))
+  .map((path) => join(compiled, path))
+  .sort();
 
 /** Returns the file that an import leads to; undefined for a package. */
 const targetOf = (specifier, importer) =>
@@ -48,11 +38,39 @@ const importsOf = (file) => {
     }));
 };
 
+const layers = new Map();
+
+/**
+ * Returns the layer that a file of dist/lib belongs to. Both builds load each layer from one file, except `nest`. A store
+ * is a layer, and so is the code of a subpath: an app that does not use it does not load it.
+ */
+const layerOf = (file) => {
+  if (!layers.has(file)) layers.set(file, findLayer(file));
+  return layers.get(file);
+};
+
+const findLayer = (file) => {
+  const [folder, name, inFolder] = relative(compiled, file).split(sep);
+  if (folder === 'stores' && inFolder) return name;
+  // `npm run deps` checks that these folders import no Nest.
+  if (['core', 'key', 'stores'].includes(folder)) return 'core';
+  if (needsNest(file)) return 'nest';
+  return Object.hasOwn(entries, folder) ? folder : 'common';
+};
+
+/** Nest and RxJS are other files for ES modules than for CommonJS, and so is an entry point, which `import()` loads. */
+const needsNest = (file) =>
+  Object.values(entries).includes(file) ||
+  /\bimport\(/.test(readFileSync(file, 'utf8')) ||
+  importsOf(file).some(({ specifier }) => {
+    const target = targetOf(specifier, file);
+    return target ? layerOf(target) === 'nest' : /^(@nestjs\/|rxjs)/.test(specifier);
+  });
+
 /** Returns what other layers import from a layer: the file of each name. */
 const exportsOf = (layer) => {
   const modules = new Map();
-  const files = readdirSync(compiled, { recursive: true }).filter((path) => path.endsWith('.js'));
-  for (const file of files.map((path) => join(compiled, path)).sort()) {
+  for (const file of files) {
     if (layerOf(file) === layer) continue;
     for (const { specifier, names } of importsOf(file)) {
       const module = targetOf(specifier, file);
@@ -180,7 +198,7 @@ const cli = {
 };
 
 export default defineConfig([
-  ...['core', ...STORES].map(shared),
+  ...[...new Set(files.map(layerOf))].filter((layer) => layer !== 'nest').map(shared),
   nest('esm', 'esm'),
   nest('cjs', 'cjs'),
   cli,

@@ -31,6 +31,8 @@ const ENTRIES = ['', ...folders('lib')]
   .filter((name) => existsSync(join(repository, 'lib', name, 'index.ts')))
   .map((name) => name || 'index');
 const STORES = folders('lib/stores');
+/** Layers without Nest, beside the stores: what several entry points need, and what only one of them needs. */
+const LAYERS = ['core', 'common', 'fencing', 'opentelemetry', 'testing'];
 /** Files of the Nest layer in each build: the entry points, and their common file. */
 const LAYER = [...ENTRIES, 'nest'];
 
@@ -92,7 +94,7 @@ describe('the tarball', () => {
 
   it('has one core, the Nest layer of both builds, the command, one set of declarations, documents for users, and nothing else', async () => {
     const built = [
-      ...['core', ...STORES].flatMap((name) => [`dist/core/${name}.cjs`, `dist/core/${name}-names.cjs`]),
+      ...[...LAYERS, ...STORES].flatMap((name) => [`dist/core/${name}.cjs`, `dist/core/${name}-names.cjs`]),
       ...LAYER.flatMap((name) => [`dist/esm/${name}.js`, `dist/cjs/${name}.js`]),
       ...ENTRIES.map((name) => `dist/esm/${name}.d.ts`),
       ...['cjs', 'types'].map((folder) => `dist/${folder}/package.json`),
@@ -136,13 +138,15 @@ describe('the tarball', () => {
         expect(loadedBy(`dist/${build}/${entry}.js`)).toEqual(files.sort());
       };
       const runtime = build === 'cjs' ? ['rolldown-runtime'] : [];
-      loads('index', ['core', 'load', 'redis'], ['index', 'nest', 'redis', ...runtime], ['core', 'redis']);
-      loads('testing', ['core', 'memory'], ['testing', 'nest', ...runtime]);
+      const named = ['common', 'core', 'redis'];
+      loads('index', [...named, 'load'], ['index', 'nest', 'redis', ...runtime], named);
+      loads('testing', ['common', 'core', 'memory', 'testing'], ['testing', 'nest', ...runtime]);
+      loads('fencing', ['core', 'fencing'], ['fencing'], ['fencing']);
       loads('redis', ['core', 'load', 'redis'], ['redis'], ['redis']);
       loads('mysql', ['core', 'load', 'mysql', 'sql'], ['mysql'], ['mysql']);
       loads('postgres', ['core', 'load', 'postgres', 'sql'], ['postgres'], ['postgres']);
       loads('zookeeper', ['core', 'load', 'zookeeper'], ['zookeeper'], ['zookeeper']);
-      loads('opentelemetry', ['core'], ['opentelemetry']);
+      loads('opentelemetry', ['core', 'opentelemetry'], ['opentelemetry'], ['opentelemetry']);
       loads('store', ['core'], ['store']);
     }
   });
