@@ -1,4 +1,4 @@
-// Bundles what the compiler wrote to dist/lib: one CommonJS core for both builds, and the Nest layer in each format.
+// Bundles what the compiler wrote to dist/lib: layers in CommonJS for both builds, and the Nest layer in each format.
 // docs/decisions/0008 has the reasons. `.ci/build.mjs` runs it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
@@ -146,6 +146,12 @@ const acornAtFirstUse = {
     id === '\0acorn' ? "export const parse = (...args) => require('acorn').parse(...args);" : null,
 };
 
+/** Takes the comments out of Lua scripts, which each server would get with the script. */
+const luaWithoutComments = {
+  name: 'lua-without-comments',
+  transform: (code) => code.replaceAll(/^ *-- .*\n/gm, ''),
+};
+
 /** A layer that both builds load: one file. */
 const shared = (layer) => ({
   ...options,
@@ -157,6 +163,7 @@ const shared = (layer) => ({
       load: (id) => (id === `\0${layer}` ? entryOf(layer) : null),
     },
     acornAtFirstUse,
+    luaWithoutComments,
     othersAreExternal(layer, 'cjs'),
     {
       name: 'names-of-layer',
