@@ -1,5 +1,5 @@
 import { finished, Readable } from 'node:stream';
-import { ReadableStream } from 'node:stream/web';
+import type { ReadableStream } from 'node:stream/web';
 import { methodOf, refuseFrozen, replace } from './held-iterable.js';
 import { Reading } from './reading.js';
 
@@ -9,8 +9,13 @@ const STEPS = ['next', 'return', 'read', 'cancel'] as const;
 /** Methods that read the stream themselves. */
 const READS = ['pipeThrough', 'pipeTo', 'cancel'] as const;
 
-/** Returns true for Node's own web streams. Of any other web stream only the iterator can be followed. */
-export const isWebStream = (value: unknown): value is ReadableStream => value instanceof ReadableStream;
+/**
+ * Returns true for Node's own web streams. Of any other web stream only the iterator can be followed. Loads Node's module
+ * for web streams at the first one: the import of the library takes 1 to 2 ms less.
+ */
+export const isWebStream = (value: unknown): value is ReadableStream =>
+  typeof (value as Partial<ReadableStream> | undefined | null)?.getReader === 'function' &&
+  value instanceof process.getBuiltinModule('node:stream/web').ReadableStream;
 
 /**
  * Keeps a web stream locked until it is closed, cancelled or broken, however it is read. Replaces methods on the stream

@@ -1,4 +1,5 @@
-import { readFile } from 'node:fs/promises';
+// `node:fs/promises` would be loaded with the library; Node loads `promises` at its first use.
+import { promises } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import { objectIn, textIn, type ProcessRecord } from './process-record.js';
@@ -15,7 +16,7 @@ export const appNameOf = async (script = process.argv[1]): Promise<string | unde
   if (script === undefined) return undefined;
   let folder = dirname(script);
   for (;;) {
-    const text = await readFile(join(folder, 'package.json'), 'utf8').catch(() => undefined);
+    const text = await promises.readFile(join(folder, 'package.json'), 'utf8').catch(() => undefined);
     // Builds often have a package.json that says only how modules are loaded.
     const name = text === undefined ? undefined : textIn(objectIn(text)['name']);
     if (name !== undefined) return name;
