@@ -22,6 +22,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
   /** Owners whose renewal will be asked again, for each request. */
   private readonly repeats = new Set<Set<string>>();
 
+  /** @internal The store creates it. */
   constructor(
     private readonly runtime: Runtime,
     private readonly lanes: SqlLanes,

@@ -21,6 +21,7 @@ export class SqlNotes implements ProcessNotes {
   readonly listen?: NonNullable<ProcessNotes['listen']>;
   readonly send?: NonNullable<ProcessNotes['send']>;
 
+  /** @internal The store creates it. */
   constructor(
     private readonly run: RunStatement,
     private readonly statements: NoteStatements,

@@ -36,6 +36,7 @@ export class SqlStore implements LockStore {
   private readonly sweeper: Sweeper;
   private migrating: Promise<void> | undefined;
 
+  /** @internal The stores of databases extend this class. */
   constructor(
     private readonly dialect: SqlDialect,
     private readonly settings: SqlStoreSettings,

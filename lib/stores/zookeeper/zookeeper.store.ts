@@ -5,7 +5,8 @@ import { systemRuntime, type Runtime } from '../../core/runtime.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { LeaseModel } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
-import type { LockStore, StoreHost } from '../../core/seam/lock-store.js';
+import type { KindStores, LockStore, StoreHost } from '../../core/seam/lock-store.js';
+import type { ProcessNotes } from '../../core/seam/process-notes.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
@@ -86,13 +87,9 @@ export class ZooKeeperStore implements LockStore {
   readonly name = 'ZooKeeper';
   readonly place: string;
   readonly commandTimeoutMs: number;
-  readonly kinds: {
-    readonly exclusive: ZookeeperKind;
-    readonly permit: ZookeeperPermits;
-    readonly read: ZookeeperKind;
-    readonly write: ZookeeperKind;
-  };
-  readonly processes: ZookeeperNotes;
+  readonly kinds: Required<Pick<KindStores, 'exclusive' | 'permit' | 'read' | 'write'>>;
+  readonly processes: Required<ProcessNotes>;
+  private readonly notes: ZookeeperNotes;
   private readonly session: ZkSession;
   private readonly paths: LockPaths;
   private readonly order = new PathOrder();
@@ -154,7 +151,8 @@ export class ZooKeeperStore implements LockStore {
       gaveToken: (token) => this.gaveToken(token),
     });
     const { locks, parents } = this;
-    this.processes = new ZookeeperNotes({ ...{ runtime, session, acls, parents }, folder: paths.notesPath });
+    this.notes = new ZookeeperNotes({ ...{ runtime, session, acls, parents }, folder: paths.notesPath });
+    this.processes = this.notes;
     const kind = { session, paths, order, places, locks };
     this.kinds = {
       exclusive: new ZookeeperKind('exclusive', kind),
@@ -259,7 +257,7 @@ export class ZooKeeperStore implements LockStore {
   }
 
   close(): Promise<void> {
-    this.processes.close();
+    this.notes.close();
     this.empty.close();
     return this.session.close({ keepsNodes: this.places.holdLocks });
   }
