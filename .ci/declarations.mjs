@@ -1,7 +1,9 @@
-// Writes the declarations of the package to dist/types, from what the compiler wrote to dist/lib. `.ci/build.mjs` starts it:
+// Rolls up the declarations that the compiler wrote to dist/lib, and writes them to dist/types. `.ci/build.mjs` starts it:
 // the set-up script loads that before any package is installed.
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
+import { rollup } from 'rollup';
+import { dts } from 'rollup-plugin-dts';
 import ts from 'typescript';
 import { root } from './process.mjs';
 
@@ -63,24 +65,31 @@ const withoutInternalComments = (file, { program, exported }) => {
     .concat('\n');
 };
 
-/** Copies a declaration file from dist/lib to dist/types, and the ones that it imports. */
-const copyDeclarations = (file, copied, declared) => {
-  if (copied.has(file)) return;
-  copied.add(file);
-  const text = withoutInternalComments(at('dist', 'lib', file), declared);
-  mkdirSync(at('dist', 'types', dirname(file)), { recursive: true });
-  writeFileSync(at('dist', 'types', file), withoutPeers(text));
-  for (const [, imported] of text.matchAll(/\b(?:from|import\()\s*['"](\.[^'"]*)\.js['"]/g))
-    copyDeclarations(join(dirname(file), `${imported}.d.ts`), copied, declared);
-};
-
 // Lets both builds share one set of declarations. A class with private members is a distinct type in every file that
 // declares it. Otherwise a lock service or a lease of one build would not fit code compiled with the other.
-const copied = new Set();
+const types = at('dist', 'types');
 const entries = Object.values(exports).filter(({ import: esm }) => esm);
-const filesOf = entries.map(({ require: cjs }) => relative(at('dist', 'types'), at(cjs.types)));
-const declared = exportedBy(filesOf.map((file) => at('dist', 'lib', file)));
-for (const file of filesOf) copyDeclarations(file, copied, declared);
+const names = entries.map(({ require: cjs }) => relative(types, at(cjs.types)).replace(/\.d\.ts$/, ''));
+
+const bundle = await rollup({
+  input: Object.fromEntries(names.map((name) => [name, at('dist', 'lib', `${name}.d.ts`)])),
+  // With this hook, an entry point imports types from other entry points: those of a store would need the types of Nest.
+  plugins: [{ ...dts(), generateBundle: undefined }],
+});
+const { output } = await bundle.write({
+  dir: types,
+  entryFileNames: '[name].d.ts',
+  chunkFileNames: ({ name }) => `shared/${name.replace(/\.d$/, '')}.d.ts`,
+  minifyInternalExports: false,
+  hoistTransitiveImports: false,
+});
+await bundle.close();
+
+const declared = exportedBy(names.map((name) => join(types, `${name}.d.ts`)));
+for (const { fileName } of output) {
+  const file = join(types, fileName);
+  writeFileSync(file, withoutPeers(withoutInternalComments(file, declared)));
+}
 for (const { import: esm, require: cjs } of entries) {
   const declarations = relative(dirname(esm.types), cjs.types).replace(/\.d\.ts$/, '.js');
   writeFileSync(at(esm.types), `export * from '${declarations}';\n`);

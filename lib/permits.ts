@@ -6,9 +6,9 @@ import type { PermitState } from './core/seam/reply.js';
 import type { PermitOptions, PermitSectionOptions, Without } from './core/settings/acquire-options.js';
 import type { LockCall } from './core/settings/lock-call.js';
 
-type ForAcquire = PermitOptions &
+type ForPermit = PermitOptions &
   Without<'permits' | 'onLost' | 'awaitRelease' | 'onBusy' | 'service' | 'inside' | 'mode'>;
-type ForSection = PermitSectionOptions & Without<'permits' | 'onBusy' | 'service' | 'inside' | 'mode'>;
+type ForPermitSection = PermitSectionOptions & Without<'permits' | 'onBusy' | 'service' | 'inside' | 'mode'>;
 
 /**
  * The permits of one key: a number of callers, over all processes, may hold one each. Every permit has a lease, which the
@@ -49,7 +49,7 @@ export class Permits {
    * await locks.permits(lockKey('crm:<<tenant>>', { tenant }), { permits: 3 }).withPermit(() => crm.sync(tenant));
    */
   withPermit<T>(section: LockSection<T>): Promise<T>;
-  withPermit<T>(options: ForSection | undefined, section: LockSection<T>): Promise<T>;
+  withPermit<T>(options: ForPermitSection | undefined, section: LockSection<T>): Promise<T>;
   async withPermit<T>(
     optionsOrSection: PermitSectionOptions | LockSection<T> | undefined,
     maybeSection?: LockSection<T>,
@@ -73,7 +73,7 @@ export class Permits {
    *
    * @example await using lease = await locks.permits('render', { permits: 2 }).acquire();
    */
-  async acquire(options?: ForAcquire): Promise<Lease> {
+  async acquire(options?: ForPermit): Promise<Lease> {
     const { manager, key } = this;
     const defaults = { ...this.defaults, label: 'permits().acquire' };
     return manager.acquire([key], callOf(options, defaults, 'permits().acquire', manager.settings));
@@ -89,7 +89,7 @@ export class Permits {
    * await using lease = await locks.permits('render', { permits: 2 }).tryAcquire();
    * if (!lease) return 'busy';
    */
-  async tryAcquire(options?: ForAcquire): Promise<Lease | null> {
+  async tryAcquire(options?: ForPermit): Promise<Lease | null> {
     const { manager, key } = this;
     const defaults = { ...this.defaults, waitMs: 0, label: 'permits().tryAcquire' };
     return manager.tryAcquire([key], callOf(options, defaults, 'permits().tryAcquire', manager.settings));

@@ -2,7 +2,7 @@ import { handlesTaken, handlingTaken, LIMITED_NAMES } from '../core/settings/loc
 import type { Permits } from '../permits.js';
 import { LIMITED_METADATA } from './locked.metadata.js';
 import type { LimitedOptions } from './locked.options.js';
-import type { Limited as LimitedSignature } from './locked.types.js';
+import type { LimitedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
 
 /** Runs a method of any provider or controller with one of the key's permits. */

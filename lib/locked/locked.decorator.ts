@@ -1,7 +1,7 @@
 import type { SectionOptions } from '../core/settings/acquire-options.js';
 import { LOCKED_NAMES } from '../core/settings/lock-call.js';
 import { LOCKED_METADATA } from './locked.metadata.js';
-import type { Locked as LockedSignature } from './locked.types.js';
+import type { LockedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
 
 /** Runs a method of any provider or controller inside a lock. */

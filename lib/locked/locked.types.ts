@@ -105,7 +105,7 @@ interface SkipOptions {
 type OptionsOfLocked = LockedOptions & Without<'permits' | 'inside'>;
 type OptionsOfLimited = LimitedOptions & Without<'inside' | 'mode'>;
 
-export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
+export interface LockedSignature extends SectionDecorator<OptionsOfLocked, KeyResult> {
   // It is the first signature because a function gets its return type from the first one tried. There, modes are
   // literals.
   /**
@@ -147,7 +147,7 @@ export interface Locked extends SectionDecorator<OptionsOfLocked, KeyResult> {
   ): LockedDecorator<A, O, T>;
 }
 
-export interface Limited extends SectionDecorator<OptionsOfLimited, string> {
+export interface LimitedSignature extends SectionDecorator<OptionsOfLimited, string> {
   /**
    * Runs a method of any provider or controller with one of the key's permits. `permits` is the number of calls that
    * run at once, over all processes; further calls wait. A limited method never runs without its permit.
