@@ -73,7 +73,7 @@ const names = entries.map(({ require: cjs }) => relative(types, at(cjs.types)).r
 
 const bundle = await rollup({
   input: Object.fromEntries(names.map((name) => [name, at('dist', 'lib', `${name}.d.ts`)])),
-  // With this hook, an entry point imports types from other entry points: those of a store would need the types of Nest.
+  // With this hook, an entry point imports types from others: the declarations of a store would need the types of Nest.
   plugins: [{ ...dts(), generateBundle: undefined }],
 });
 const { output } = await bundle.write({
