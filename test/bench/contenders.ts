@@ -23,6 +23,20 @@ export const BY_HAND: Contender = {
   renews: true,
 };
 
+/** The same with an option: a call reads and checks its options. */
+export const WITH_OPTIONS: Contender = {
+  ...BY_HAND,
+  name: 'nest-redis-lock, withLock with options',
+  style: 'withLock, options',
+};
+
+/** The same without waiting for the release. */
+export const NO_WAIT_FOR_RELEASE: Contender = {
+  ...BY_HAND,
+  name: 'nest-redis-lock, awaitRelease: false',
+  style: 'withLock, awaitRelease: false',
+};
+
 /** This library, through its decorator: what all targets are about. */
 export const OURS: Contender = { ...BY_HAND, name: 'nest-redis-lock', style: '@Locked' };
 

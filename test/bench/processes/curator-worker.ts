@@ -38,7 +38,7 @@ export class CuratorWorker implements Runner, AsyncDisposable {
     if (startAt !== undefined) await sleep(Math.max(0, startAt - monotonicMs()));
     const ran = await (keys === 'free' ? this.free(load) : this.contend(keys.one, load));
     const cpuMs = (await this.java.send('cpuMs', {})) - before;
-    return { ...ran, cpuMs, busyMs: 0, violations: 0, failures: 0, unfinished: 0 };
+    return { ...ran, cpuMs, callsMs: [], busyMs: 0, violations: 0, failures: 0, unfinished: 0 };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -30,6 +30,8 @@ export interface Load {
   readonly shared?: Shared;
   /** Whether to note when each section began and ended. */
   readonly noteTimes?: boolean;
+  /** Whether to note how long each call took. */
+  readonly noteCalls?: boolean;
 }
 
 /** The number of sections at once, or the number of writers in each process: its first callers write, all others read. */
@@ -61,6 +63,8 @@ export interface LoadResult extends Served {
   readonly longestWaitMs: number;
   /** Empty unless asked for. */
   readonly times: readonly Noted[];
+  /** How long each call took, in ms; empty unless asked for. */
+  readonly callsMs: readonly number[];
 }
 
 /** A caller of free keys goes round these many. */
@@ -86,6 +90,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
   const requestedAt = new Array<number | undefined>(callers).fill(undefined);
   let longestWaitMs = 0;
   const times: Noted[] = [];
+  const callsMs: number[] = [];
   const noteTimes = load.noteTimes === true || load.shared !== undefined;
 
   if (load.startAt !== undefined) await sleep(Math.max(0, load.startAt - monotonicMs()));
@@ -117,8 +122,10 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
       key = keyOf(load, caller, n);
       // Whose call failed without a section still waits.
       requestedAt[caller] ??= performance.now();
+      const calledAt = load.noteCalls ? performance.now() : 0;
       try {
         await style(key, section, mode);
+        if (load.noteCalls) callsMs.push(performance.now() - calledAt);
       } catch (error) {
         sections.failed(error);
         await sleep(AFTER_FAILURE_MS);
@@ -142,6 +149,7 @@ export const runLoad = async (style: Style, load: Load): Promise<LoadResult> => 
     busyMs,
     longestWaitMs,
     times,
+    callsMs,
     cpuMs: (cpu.user + cpu.system) / 1_000,
     ...sections.close(),
     unfinished: callers - done,

@@ -84,6 +84,7 @@ export const nestRedisLock: Subject = {
             idle.push(service);
           }
         },
+        'withLock, options': (key, section) => locks.withLock(key, { waitMs: 5_000 }, section),
         'withLock, awaitRelease: false': (key, section) =>
           locks.withLock(key, { awaitRelease: false }, section),
         'read-write': (key, section, mode) => locks.withLock(key, { mode }, section),

@@ -1,14 +1,12 @@
 import { rowOf, type Comparison, type Metric } from '../../comparison.js';
 import type { Contender } from '../../contenders.js';
 import { emptyRow, ownViolations } from '../../measure/compare.js';
-import { runRound } from '../../measure/round.js';
+import { runRound, warmUp } from '../../measure/round.js';
 import type { SubjectWorker } from '../../processes/subject-worker.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
 import { byConnection, REDIS, workersOf, type Entrants } from './entrants.js';
 
 const CALLERS = [1, 100];
-const WARM_UP_MS = 1_500;
-const QUICK_WARM_UP_MS = 300;
 
 const who = (callers: number): string => (callers === 1 ? '1 caller' : `${callers} callers`);
 
@@ -53,7 +51,7 @@ export const sqlFree = (entrants: Entrants): Workload => ({
         row.trouble ??= result.firstFailure;
         return result;
       };
-      for (const contender of contenders) await slice(contender, quick ? QUICK_WARM_UP_MS : WARM_UP_MS);
+      await warmUp(contenders, slice, { quick });
       progress.step();
       for (let round = 0; round < rounds; round++) {
         const results = await runRound(contenders, pace, slice);

@@ -1,7 +1,7 @@
 import type { Comparison, Metric } from '../../comparison.js';
 import type { Contender } from '../../contenders.js';
 import { emptyRow, ownViolations } from '../../measure/compare.js';
-import { runRound } from '../../measure/round.js';
+import { runRound, warmUp } from '../../measure/round.js';
 import type { Bench, Finding, Outcome, Workload } from '../../workload.js';
 import { CURATOR, Entrants, FLOOR, OURS, relativeTo } from './entrants.js';
 import type { ZooKeeperPlace } from './places.js';
@@ -9,8 +9,6 @@ import type { ZooKeeperPlace } from './places.js';
 const CALLERS = [1, 100];
 const CONTENDERS = [OURS, CURATOR, FLOOR];
 /** Long enough for the JVM to compile well what runs. */
-const WARM_UP_MS = 4_000;
-const QUICK_WARM_UP_MS = 500;
 /** Each caller gets several locks in it, although commits wait for a disk. */
 const SLICE_MS = 200;
 const OF_FLOOR = 0.9;
@@ -73,7 +71,7 @@ export const zookeeperFree = ({ id, title, shows, start }: ZooKeeperPlace): Work
         row.trouble ??= result.firstFailure;
         return result;
       };
-      for (const contender of CONTENDERS) await slice(contender, quick ? QUICK_WARM_UP_MS : WARM_UP_MS);
+      await warmUp(CONTENDERS, slice, { quick });
       progress.step();
       for (let round = 0; round < rounds; round++) {
         const results = await runRound(CONTENDERS, pace, (contender) => slice(contender, SLICE_MS));
