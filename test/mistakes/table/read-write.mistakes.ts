@@ -135,7 +135,13 @@ export const READ_WRITE_MISTAKES: readonly Mistake[] = [
   },
   {
     name: 'a hold that readers join for ever',
-    edits: [{ in: 'Hold.addLease', find: 'now < this.joinableUntil', replace: 'this.joinableUntil > 0' }],
+    edits: [
+      {
+        in: 'Hold.addLease',
+        find: 'now < (this.joinableUntil ?? -Infinity)',
+        replace: '(this.joinableUntil ?? 0) > 0',
+      },
+    ],
     simulation: { rules: ['hand-off batch'] },
   },
   {
