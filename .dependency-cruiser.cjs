@@ -63,7 +63,11 @@ module.exports = {
       severity: 'error',
       from: { path: '^lib/stores/([^/]+)/' },
       to: {
-        pathNot: ['^lib/core/', '^lib/stores/($1/|load/|sql/|key-(?:rule|pages)\\.ts$)', published],
+        pathNot: [
+          '^lib/core/',
+          '^lib/stores/($1/|load/|sql/|(?:key-rule|key-pages|proposed-token)\\.ts$)',
+          published,
+        ],
         dependencyTypesNot: ['core'],
       },
     },

@@ -708,6 +708,8 @@ describe('fencing tokens', () => {
     await first.kinds.exclusive!.release(mine);
     servers[2]!.isDown = false;
     const held = claim({ finalKey: key, tokens: 1 });
+    // Later than the process knows: its proposal is smaller than the token of a.
+    servers[0]!.aheadMs = 950;
     servers[1]!.isDown = true;
     servers[2]!.hold();
     const requesting = first.kinds.exclusive!.acquire(held);

@@ -8,6 +8,7 @@ import type {
   Taken,
 } from '../../../core/seam/reply.js';
 import { StoreFailure } from '../../../core/seam/store-failure.js';
+import { proposedOr, type Proposal } from '../../proposed-token.js';
 import type { Blocker, SpaceClock } from './space-clock.js';
 
 /** Reply of a space to an acquire. The store adds the queue entry. */
@@ -51,10 +52,11 @@ export class Tokens {
   }
 
   /** Reserves the tokens that the claim asks for, which are consecutive, and returns the first. */
-  reserve({ finalKey, tokens, perKeyCounter }: Claim): number {
+  reserve(claim: Claim & Proposal): number {
+    const { finalKey, tokens, perKeyCounter } = claim;
     const first = perKeyCounter
       ? (this.counters.get(finalKey) ?? 0) + 1
-      : Math.max(this.last + 1, Math.floor(this.clock.wallClockMicros()));
+      : Math.max(this.last + 1, proposedOr(Math.floor(this.clock.wallClockMicros()), claim));
     // Without the brackets the sum could exceed the exact integers and come back rounded.
     const last = first + (tokens - 1);
     if (!Number.isSafeInteger(last)) {

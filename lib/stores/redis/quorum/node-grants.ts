@@ -30,8 +30,8 @@ export const granting = ({ nodeReplies }: QuorumCall<AcquireReply>): readonly No
 export const doubtOf = (nodeReply: NodeReply<AcquireReply>): StoreFailure | undefined =>
   nodeReply.status === 'failed' && !isNotExecuted(nodeReply.failure) ? nodeReply.failure : undefined;
 
-/** Returns the claim for one node. It must not be queued there: waiters wait for all nodes. */
-export const asNode = <C extends Claim>(claim: C, owner: string): C & AtNode => {
+/** Returns the claim for the nodes. It must not be queued there: waiters wait for all nodes. */
+export const asNode = <C extends Claim>(claim: C, owner: string, leastToken?: number): C & AtNode => {
   const requested = { ...claim, owner, waits: false, entryTerms: undefined };
-  return { ...requested, noQueue: true };
+  return Object.assign(requested, { noQueue: true, leastToken });
 };

@@ -1,5 +1,6 @@
 import type { LockKind } from '../../../core/kinds/kinds.js';
 import type { Claim, ClaimOf } from '../../../core/seam/claim.js';
+import type { Proposal } from '../../proposed-token.js';
 import type { RedisAddress } from '../connection/redis-client.js';
 import type { KindStore, LockStore, Watch, WatchListener } from '../../../core/seam/lock-store.js';
 
@@ -9,7 +10,7 @@ import type { KindStore, LockStore, Watch, WatchListener } from '../../../core/s
  */
 
 /** A claim at one node. The node must not queue it, nor grant the key to a queued claim: all nodes have to agree. */
-export interface AtNode {
+export interface AtNode extends Proposal {
   readonly noQueue?: boolean;
 }
 

@@ -71,7 +71,9 @@ export class QuorumKind<C extends Claim> implements KindStore<C> {
     const { host, holds } = this;
     const { nodes, majority } = host;
     host.noteLease(claim.leaseMs);
-    const requested = asNode(claim, holds.nameOf(claim.owner));
+    // Once for all nodes: where they give the same token, each of them knows it, and none needs a commit.
+    const leastToken = claim.tokens > 0 ? host.proposedToken() : undefined;
+    const requested = asNode(claim, holds.nameOf(claim.owner), leastToken);
     const quorumCall = new QuorumCall<AcquireReply>(nodes, (node) => node.acquire(requested));
     holds.requested(claim, quorumCall);
     const most = nodes.length - majority;

@@ -9,7 +9,7 @@ import type { ClockSeen } from './clocks.js';
 import { NodeOutage, inSeconds } from './node-outage.js';
 import type { NodeKind, NodeStore } from './node-store.js';
 import { nodeUndo } from './node-undo.js';
-import { ServerInfo } from './server-info.js';
+import { ServerInfo, type Seen } from './server-info.js';
 
 export interface NodeHost {
   readonly runtime: Runtime;
@@ -56,9 +56,9 @@ export class QuorumNode {
     this.undo = nodeUndo(store, host.runtime, () => this.failing !== undefined);
   }
 
-  /** Current clock; undefined until the server of this connection was asked. */
-  get clock(): ClockSeen | undefined {
-    return this.serverInfo.seen?.clock;
+  /** Current info on its server; undefined until the server of this connection was asked. */
+  get seen(): Seen | undefined {
+    return this.serverInfo.seen;
   }
 
   /** Last known clock, perhaps from an earlier connection. */

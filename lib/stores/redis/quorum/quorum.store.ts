@@ -119,6 +119,7 @@ export class QuorumStore implements LockStore {
       majority: this.majority,
       runtime: clock,
       noteLease: (leaseMs) => this.requested.add(leaseMs, clock.now()),
+      proposedToken: () => clocks.proposedToken(),
       run: (work) => this.run(work),
     };
     const notes = nodes.flatMap(({ processes }) => processes ?? []);

@@ -7,9 +7,9 @@ import type { NodeStore } from './node-store.js';
  * on before the request counts.
  */
 const LOOK_AGAIN_MS = 10_000;
-const LOOK_FIRST_MS = 60_000;
+export const LOOK_FIRST_MS = 60_000;
 
-interface Seen {
+export interface Seen {
   readonly at: number;
   /** Latest possible start of the server, on the runtime's clock. */
   readonly startedAt: number;

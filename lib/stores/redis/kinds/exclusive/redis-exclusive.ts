@@ -14,8 +14,8 @@ import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
 import type { AtNode } from '../../quorum/node-store.js';
 import { stringsArg, isOtherType, type AtStrings } from '../foreign-holds.js';
+import { tokensArg } from '../proposed-token.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
-import { tokensRequested } from './entry-text.js';
 import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue } from './redis-queue.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';
 import * as scripts from './scripts.js';
@@ -137,13 +137,13 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
     return this.othersFirst.acquire(claim, () => this.sendAcquire(claim));
   }
 
-  private sendAcquire(claim: ExclusiveClaim & AtStrings): Promise<AcquireReply> {
+  private sendAcquire(claim: ExclusiveClaim & AtStrings & AtNode): Promise<AcquireReply> {
     const { finalKey, owner, leaseMs, reacquires } = claim;
     const { commands, keys, publish } = this.link;
     const name = keys.name(finalKey);
     const fenced = claim.tokens > 0;
     const touched = fenced ? [name, keys.fence(name)] : [name];
-    const args = [owner, leaseMs, tokensRequested(claim, claim.tokens)];
+    const args = [owner, leaseMs, tokensArg(claim)];
     const read = (reply: unknown) => readAcquire(reply, leaseMs, claim.tokens);
     const strings = stringsArg(claim);
     if (reacquires || strings.length > 0) {

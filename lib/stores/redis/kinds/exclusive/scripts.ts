@@ -1,5 +1,6 @@
 import { COUNTER_PREFIX } from '../../../key-rule.js';
 import { TIME } from '../../connection/script-batch.js';
+import { orProposed, readTokens } from '../proposed-token.js';
 
 /**
  * The scripts of the exclusive lock. The hold is Redisson's: a hash with one field, the owner's id, whose value
@@ -97,7 +98,8 @@ end
  * Needs `TIME`, and KEYS and ARGV of `EXCLUSIVE_ACQUIRE`.
  */
 export const TAKE = `local token, top = '0', nil
-local block, series = tonumber(ARGV[3]), KEYS[2]
+${readTokens('ARGV[3]')}
+local series = KEYS[2]
 if block ~= 0 then
   local first = 1
   if block < 0 then
@@ -105,6 +107,7 @@ if block ~= 0 then
   else
     local now = time()
     first = now[1] * 1000000 + now[2]
+    ${orProposed('first')}
   end
   local stored = redis.call('get', series)
   if stored then
@@ -133,7 +136,8 @@ return token
  *
  * Algorithm: a free key becomes a hash with the owner's field at 1. The owner's own hold is reacquired, so a repeated
  * request acquires nothing twice. Both get the full lease and, if asked for, a block of fencing tokens: max(stored + 1,
- * server time in µs), of which the last is stored. So tokens grow without a counter per lock, survive a clock that
+ * server time in µs), of which the last is stored. A quorum proposes a token, so that all its nodes give the same one. It
+ * replaces a server time that is smaller by a second at most. So tokens grow without a counter per lock, survive a clock that
  * steps back, and keep growing when the stored value is lost. Tokens that are shared with Java are the next ones of
  * Redisson's counter of the lock instead, and SET leaves that without a time to live.
  *
@@ -141,7 +145,8 @@ return token
  * without an end. It cannot be tried first, because after its first write Redis lets a script exceed its memory limit.
  *
  * KEYS[1] hold   KEYS[2] fence key of the hold's slot (only when ARGV[3] is not 0)
- * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter
+ * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] number of tokens to reserve, 0 for none, negative: of Redisson's counter.
+ *         '<tokens>@<least token>' with the proposal of a quorum
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH (only when reacquiring: to notify waiters that it ends sooner now)
  * ARGV[6] when a string counts as a hold
  * Reply: integer  remaining ms of the other hold, -1 for a hold without an end

@@ -11,8 +11,9 @@ import type {
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
-import { tokensRequested } from '../exclusive/entry-text.js';
+import type { AtNode } from '../../quorum/node-store.js';
 import { stringsArg, type AtStrings } from '../foreign-holds.js';
+import { tokensArg } from '../proposed-token.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import {
@@ -60,17 +61,16 @@ export class RedisReadWrite implements RedisKind<ReadWriteClaim> {
 
   constructor(private readonly link: RedisLink) {}
 
-  acquire(claim: ReadWriteClaim & AtStrings): Promise<AcquireReply> {
+  acquire(claim: ReadWriteClaim & AtStrings & AtNode): Promise<AcquireReply> {
     this.inUse = true;
     const { commands, keys, publish } = this.link;
     const { kind, finalKey, owner, leaseMs, tokens } = claim;
-    const requested = tokensRequested(claim, tokens);
     const name = keys.name(finalKey);
     const aliveMs = claim.waits ? (claim.entryTerms?.aliveMs ?? 0) : 0;
     const own = [name, keys.readTimeout(name, owner), keys.readWriteQueue(name)];
     const index = keys.readerIndex(name);
     const args = [owner, leaseMs, aliveMs, keys.readWriteChannel(name), publish];
-    const last = kind === 'read' ? keys.readTimeouts(name) : requested;
+    const last = kind === 'read' ? keys.readTimeouts(name) : tokensArg(claim);
     args.push(last, ...stringsArg(claim));
     const [script, touched] =
       kind === 'read'

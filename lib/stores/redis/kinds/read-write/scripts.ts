@@ -1,4 +1,5 @@
 import { counterOf, FOREIGN_WORD, isForeign } from '../exclusive/scripts.js';
+import { orProposed, readTokens } from '../proposed-token.js';
 import { READ_WRITE_BASICS, READ_WRITE_ENTER, READ_WRITE_QUEUE } from './functions.js';
 import { READER_INDEX } from './reader-index.js';
 
@@ -74,13 +75,14 @@ return queued_reply(count, wait, other)
 
 /**
  * Acquires the lock to write, as `READ_ACQUIRE` does to read. Tokens are as of the exclusive lock: the larger one of
- * the last token plus one, and the server's time in µs. Or they are the next ones of Redisson's counter of the name.
+ * the last token plus one, and the server's time in µs. A proposal of a quorum replaces that time, as there. Or they are
+ * the next ones of Redisson's counter of the name.
  *
  * KEYS[1] hash  KEYS[2] timeout key of the owner  KEYS[3] wait queue  KEYS[4] fence key of the slot
  * KEYS[5] index of readers
  * ARGV[1] owner  ARGV[2] lease in ms  ARGV[3] time to live of its queue entry in ms, 0: it does not wait
  * ARGV[4] channel  ARGV[5] PUBLISH or SPUBLISH
- * ARGV[6] number of tokens, 0 for none, negative: of Redisson's counter
+ * ARGV[6] number of tokens, 0 for none, negative: of Redisson's counter. '<tokens>@<least token>' with a proposal
  * ARGV[7] when a string counts as a hold
  * Reply: string   '<first token>': granted, '0' when none was asked for
  *                 'q …' and 't …': as of `READ_ACQUIRE`
@@ -89,7 +91,8 @@ return queued_reply(count, wait, other)
  */
 export const WRITE_ACQUIRE: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}${READ_WRITE_ENTER}
 local hash, timeout, queue, fence, index, me = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], ARGV[1]
-local lease, span, block = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[6])
+local lease, span = tonumber(ARGV[2]), tonumber(ARGV[3])
+${readTokens('ARGV[6]')}
 local is_string = ${isForeign('ARGV[7]', 'hash')}
 local has, ends
 if not is_string then has, ends = held(hash, timeout, me) end
@@ -107,6 +110,7 @@ end
 local token = 0
 if block ~= 0 then
   token = clock[1] * 1000000 + clock[2]
+  ${orProposed('token')}
   if block < 0 then block, token, fence = -block, 1, ${counterOf('hash')} end
   local stored = redis.call('get', fence)
   if stored then
