@@ -44,6 +44,12 @@
 #ifndef AHEAD /* by how many tokens the clock of node b is */
 #define AHEAD 0
 #endif
+#ifndef PROPOSES /* whether clients propose tokens; each node gives the proposal or does not, whatever the clocks are */
+#define PROPOSES 0
+#endif
+#define LOW 2 /* two proposals: what the nodes know is below, between or above them */
+#define HIGH 5
+#define FAR 20 /* 2: and one that is too far ahead of all clocks, which no node gives */
 
 /* A client. */
 #define NEW 0
@@ -84,10 +90,26 @@ byte stray[CLIENTS * NODES];
 #define FOREVER 255
 byte hold[NODES]; /* 0, which is nobody, or client + 1 */
 byte leased[NODES]; /* by which of the client's leases it has it: 0, or the renewal's number */
-/* The last token that was given, as far as the node knows. Clocks stand still, so the next one is one larger: that is the
-   worst of all cases. A node whose clock is ahead begins so far ahead. */
+/* The last token that was given, as far as the node knows. Clocks stand still, so the next one is one larger, unless the
+   node takes a larger proposal: that is the worst of all cases. A node whose clock is ahead begins so far ahead. */
 byte last[NODES];
-#if FENCED
+#ifdef PROPOSAL_COUNTED
+byte intended[CLIENTS];
+#endif
+#if FENCED && PROPOSES
+byte proposed[CLIENTS]; /* until all nodes have read it */
+hidden byte least; /* the proposal that the node takes now; 0: none */
+#ifdef PROPOSAL_REPLACES
+#define NEXT(n) (least > 0 -> least : last[n] + 1)
+#else
+#define NEXT(n) larger(last[n] + 1, least)
+#endif
+#ifdef PROPOSED_FAR
+#define isNear(token) true
+#else
+#define isNear(token) ((token) < FAR)
+#endif
+#elif FENCED
 #define NEXT(n) last[n] + 1
 #else
 #define NEXT(n) 1
@@ -338,12 +360,36 @@ inline fail(c, n) {
 #define isNextNode(n) true
 #endif
 
+#if PROPOSES
+#define takeProposal(c, p) least = p
+inline forgetProposal(c) {
+  least = 0;
+  if
+  :: said(c, ACQUIRE) == 0 -> proposed[c] = 0
+  :: else
+  fi
+}
+#else
+#define takeProposal(c, p) skip
+#define forgetProposal(c) skip
+#endif
+
 proctype Link(byte c; byte n) {
 end:
   do
+#if PROPOSES
+  :: d_step {
+      on(c, n) == ACQUIRE && isNextClient(c) && isNextNode(n) && hold[n] == 0 && isNear(proposed[c]) ->
+      takeProposal(c, proposed[c]);
+      acquire(c, n);
+      forgetProposal(c);
+      assertNobodyForgotten(c, n)
+    }
+#endif
   :: d_step {
       isRequest(on(c, n)) && (on(c, n) != ACQUIRE || (isNextClient(c) && isNextNode(n))) ->
       what = on(c, n);
+      takeProposal(c, 0);
       if
       :: what == ACQUIRE -> acquire(c, n)
       :: what == COMMIT -> commit(c, n)
@@ -351,6 +397,7 @@ end:
       :: what == AGAIN -> again(c, n)
       :: what == RELEASE -> release(c, n)
       fi;
+      forgetProposal(c);
       assertNobodyForgotten(c, n)
     }
 #if BREAKS
@@ -381,6 +428,7 @@ end:
 #if BREAKS || defined(LATE_GRANT_KEPT)
   :: d_step {
       stray[link(c, n)] != 0 ->
+      takeProposal(c, 0);
       if
       :: hold[n] == 0 && stray[link(c, n)] == ACQUIRE -> hold[n] = c + 1; leased[n] = 0; last[n] = NEXT(n)
       :: hold[n] == 0 && stray[link(c, n)] == AGAIN -> hold[n] = c + 1; leased[n] = LEASE_OF_REPAIR(c)
@@ -394,6 +442,11 @@ end:
   od
 }
 
+#if PROPOSES == 2
+#define passed(token) ((token) < FAR -> (token) : 0)
+#else
+#define passed(token) (token)
+#endif
 #define isGone(c, lease) ((lease) != FOREVER && (state[c] == STOPPED || lapsed[c] > (lease)))
 #if FORGETS
 #define isThrough(c) (!isActive(c) || lapsed[c] >= toRenew[c])
@@ -421,7 +474,7 @@ end:
       last[n] = 0;
 #else
       /* When it counts again, its clock is past all that was given before. */
-      last[n] = larger(last[0], larger(last[1], last[2]));
+      last[n] = larger(passed(last[0]), larger(passed(last[1]), passed(last[2])));
 #endif
 #ifndef COUNTS_AT_ONCE
       out = n + 1;
@@ -502,6 +555,8 @@ inline begin(c) {
 #endif
 #ifdef NEVER_COMMITTED
 #define knowsAlready(c, n) true
+#elif defined(PROPOSAL_COUNTED)
+#define knowsAlready(c, n) (most == intended[c] || given[link(c, n)] == most)
 #else
 #define knowsAlready(c, n) (given[link(c, n)] == most) /* who has given it knows it */
 #endif
@@ -657,6 +712,21 @@ end:
 init {
   atomic {
     last[1] = AHEAD;
+#if PROPOSES
+    for (j : 0 .. CLIENTS - 1) {
+      if
+      :: proposed[j] = LOW
+      :: proposed[j] = HIGH
+#if PROPOSES == 2
+      :: proposed[j] = FAR
+#endif
+      fi
+#ifdef PROPOSAL_COUNTED
+      ;
+      intended[j] = proposed[j]
+#endif
+    }
+#endif
     for (i : 0 .. NODES - 1) {
       run Node(i)
     }

@@ -3,6 +3,7 @@
 // where nothing else is said.
 
 const [A, B, C] = [1, 2, 4];
+const TWO = { CLIENTS: 2 };
 
 /** Each run in all its orders. Nodes that nothing sets apart are alike: with equal clocks, one fault at c is one at any. */
 export const RUNS = [
@@ -11,6 +12,17 @@ export const RUNS = [
   { name: 'quorum: leases are renewed', long: true, defines: { RENEWALS: 1 } },
   { name: 'quorum: writes come late', long: true, defines: { WRITES: 1 } },
   { name: 'quorum: a clock is ahead', defines: { AHEAD: 4 } },
+  { name: 'quorum: two clients propose, a clock is ahead', defines: { CLIENTS: 2, PROPOSES: 1, AHEAD: 4 } },
+  { name: 'quorum: tokens are proposed', long: true, defines: { PROPOSES: 1 } },
+  {
+    name: 'quorum: two clients propose, a clock is ahead, a connection is lost',
+    defines: { CLIENTS: 2, PROPOSES: 1, AHEAD: 4, BREAKS: 1 },
+  },
+  {
+    name: 'quorum: two clients propose and renew, a node forgets',
+    long: true,
+    defines: { CLIENTS: 2, PROPOSES: 2, RENEWALS: 1, FORGETS: 1 },
+  },
   { name: 'quorum: a connection is lost', defines: { BREAKS: 1, FAULTY: C } },
   {
     name: 'quorum: a clock is ahead, a connection to that node is lost',
@@ -64,8 +76,6 @@ export const PROMISES = {
   'the key is never dead': /hold\[0\]==0|state\[j\]==5/,
 };
 
-const TWO = { CLIENTS: 2 };
-
 /** Each takes one rule out. */
 export const MISTAKES = [
   {
@@ -81,6 +91,21 @@ export const MISTAKES = [
   {
     name: 'quorum: a token that no other node is told of',
     defines: { NEVER_COMMITTED: 1, AHEAD: 4 },
+    breaks: 'tokens grow',
+  },
+  {
+    name: 'quorum: a proposal counts as known, whatever the nodes gave',
+    defines: { PROPOSAL_COUNTED: 1, PROPOSES: 1 },
+    breaks: 'tokens grow',
+  },
+  {
+    name: 'quorum: a proposal in place of a larger token',
+    defines: { PROPOSAL_REPLACES: 1, PROPOSES: 1 },
+    breaks: 'tokens grow',
+  },
+  {
+    name: 'quorum: a proposal far ahead is taken, and a node forgets',
+    defines: { PROPOSED_FAR: 1, PROPOSES: 2, FORGETS: 1, ...TWO },
     breaks: 'tokens grow',
   },
   {
