@@ -152,6 +152,52 @@ export const QUORUM_MISTAKES: readonly QuorumMistake[] = [
     rules: ['tokens', 'writes'],
   },
   {
+    name: 'a proposed token that counts as known, whatever the nodes gave',
+    edits: [
+      {
+        in: 'commitTokens',
+        find: 'if (token === first) return',
+        replace: 'if ((claim as { leastToken?: number }).leastToken! > 0 || token === first) return',
+      },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a proposed token in place of a larger one that the node knows',
+    edits: [
+      {
+        in: 'Tokens.reserve',
+        find: 'Math.max(this.last + 1, proposedOr(Math.floor(this.clock.wallClockMicros()), claim))',
+        replace:
+          'claim.leastToken ?? Math.max(this.last + 1, proposedOr(Math.floor(this.clock.wallClockMicros()), claim))',
+      },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a proposed token that is given and not kept',
+    edits: [
+      {
+        in: 'Tokens.reserve',
+        find: 'else this.last = last;',
+        replace: 'else if (first !== claim.leastToken) this.last = last;',
+      },
+    ],
+    rules: ['tokens', 'writes'],
+  },
+  {
+    name: 'a proposal of a clock that is off, and nodes that take any',
+    edits: [
+      {
+        in: 'NodeClocks.compare',
+        find: 'this.offs.get(node) === undefined',
+        replace: 'this.offs.has(node)',
+      },
+      { in: 'proposedOr', find: 'leastToken <= clock + MAX_PROPOSED_AHEAD', replace: 'leastToken > 0' },
+    ],
+    rules: ['exclusion', 'tokens', 'writes'],
+  },
+  {
     name: 'a token of a clock that has jumped is believed',
     edits: [
       { in: 'QuorumNode.acquire', find: 'this.isFarAhead(reply.token)', replace: 'reply.validForMs < 0' },

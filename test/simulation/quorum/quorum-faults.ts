@@ -66,7 +66,7 @@ export type NodeRestart = Extract<QuorumFault, { kind: 'node-restart' }>;
 export const TROUBLE_MS = 12_000;
 
 /** How far wall clocks are ahead or behind at most, in ms, but for those that are far off: so within a second of each other. */
-const MAX_AHEAD_MS = 400;
+export const MAX_AHEAD_MS = 400;
 
 /** How far the wall clock of a node that is right enough may be ahead. */
 export const aheadMs = (random: Random): number => random.between(-MAX_AHEAD_MS, MAX_AHEAD_MS);

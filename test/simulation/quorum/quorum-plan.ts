@@ -85,10 +85,11 @@ const setsClockOf = (played: readonly QuorumFault[], fault: QuorumFault): boolea
 
 const scenesOf = (random: Random, cast: Cast, forgetting: readonly NodeRestart[]): readonly Scene[] => {
   const scenes: Scene[] = [];
+  const jumps = cast.nodes > 2 && random.chance(0.3) ? jump(random, cast, forgetting) : undefined;
+  if (jumps) scenes.push(jumps);
   const races = random.chance(0.3) ? random.whole(1, 5) : 0;
-  for (let i = 0; i < races; i++) scenes.push(race(random, cast));
+  for (let i = 0; i < races; i++) scenes.push(race(random, cast, jumps));
   if (random.chance(0.2)) scenes.push(leftAlone(random, cast));
-  if (cast.nodes > 2 && random.chance(0.3)) scenes.push(jump(random, cast, forgetting));
   return scenes;
 };
 

@@ -1,5 +1,12 @@
 import type { Random } from '../engine/random.js';
-import { minorityOf, someOf, TROUBLE_MS, type NodeRestart, type QuorumFault } from './quorum-faults.js';
+import {
+  MAX_AHEAD_MS,
+  minorityOf,
+  someOf,
+  TROUBLE_MS,
+  type NodeRestart,
+  type QuorumFault,
+} from './quorum-faults.js';
 import type { Visit } from '../callers/visit.js';
 
 const HOUR_MS = 3_600_000;
@@ -21,14 +28,22 @@ export interface Scene {
 
 /**
  * Callers of two processes ask for a key in the same moment, and each comes late to some node. One comes very late to another
- * one, where a request of the other caller is lost meanwhile.
+ * one, where a request of the other caller is lost meanwhile. At times a clock was set ahead right before, so that its node
+ * gives no proposed token, and there is a commit.
+ *
+ * @param jumps whose clocks stay as they are set there
  */
-export const race = (random: Random, cast: Cast): Scene => {
+export const race = (random: Random, cast: Cast, jumps: Scene | undefined): Scene => {
   const at = random.between(500, TROUBLE_MS - 3_000);
   const [, slowest] = cast.latencyMs;
   const racers = someOf(random, cast.processes, 2);
   const [losing, late] = racers;
   const [node, ...others] = someOf(random, cast.nodes, cast.nodes);
+  const steady = Array.from({ length: cast.nodes }, (_, i) => i).filter(
+    (one) => !jumps?.faults.some((fault) => fault.kind === 'clock' && fault.node === one),
+  );
+  const isSet = random.chance(0.7);
+  const set = random.pick(steady);
   const slow = (process: number, on: number, extraMs: number): QuorumFault => {
     return { kind: 'slow', process, node: on, at: at - 2, forMs: 4 + 2 * slowest, extraMs };
   };
@@ -47,6 +62,7 @@ export const race = (random: Random, cast: Cast): Scene => {
       { kind: 'lost-request', process: losing!, node: node!, at: at - 2, after: random.pick([0, 1, 1, 2]) },
       slow(late!, node!, random.pick([30, 80, 120])),
       ...racers.map((process) => slow(process, random.pick(others), random.pick([5, 15]))),
+      ...(isSet ? [{ kind: 'clock', node: set, at: at - 2, aheadMs: MAX_AHEAD_MS } as const] : []),
     ],
   };
 };

@@ -50,7 +50,11 @@ export class SimNodeStore implements NodeStore {
               .acquire(claim as never) as AcquireReply,
         ),
       extendMany: (claims) => link.send(() => claims.map((claim) => space().of(name).extend(claim))),
-      commit: (claim, token) => link.send(() => space().of(name).commit?.(claim, token) ?? false),
+      commit: (claim, token) =>
+        link.send(() => {
+          link.node.commits += 1;
+          return space().of(name).commit?.(claim, token) ?? false;
+        }),
       release: async (claim: Claim, { uncertain, keepForMs }: ReleaseOptions = {}) => {
         if (uncertain) await link.endSessionOf(uncertain);
         return link.send(() => ({

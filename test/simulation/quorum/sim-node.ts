@@ -15,6 +15,8 @@ export type MakeSpace = new (clocks: { now: () => number; wallClockMicros: () =>
 export class SimNode {
   space!: MemorySpace;
   isUp = true;
+  /** Number of commits so far. */
+  commits = 0;
   private startedAt = -3_600_000;
   /** By how much leases end earlier, since the wall clock was set ahead. */
   private leasesAheadMs = 0;

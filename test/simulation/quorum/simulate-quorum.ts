@@ -34,6 +34,8 @@ const SETTLING_MS = 3_000;
 export interface QuorumRun {
   readonly broken: readonly Broken[];
   readonly grants: number;
+  /** Number of commits at all nodes. */
+  readonly commits: number;
   /** What callers were told, by code. */
   readonly reported: ReadonlyMap<string, number>;
 }
@@ -97,7 +99,8 @@ export const simulateQuorum = async (
   } finally {
     process.off('unhandledRejection', onUnhandled);
   }
-  return { broken: witness.broken, grants: witness.grants, reported };
+  const commits = nodes.reduce((sum, node) => sum + node.commits, 0);
+  return { broken: witness.broken, grants: witness.grants, commits, reported };
 };
 
 /** What nobody holds is given back soon, and does not wait for the end of its lease. What a crash has left does. */
