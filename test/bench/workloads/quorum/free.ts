@@ -57,7 +57,7 @@ export const quorumFree: Workload = {
   title: 'A quorum of 3 and of 5 servers: free keys, nothing inside',
   shows:
     'The cost of a lock by majority while all servers are up and near. A token ' +
-    'takes one more round trip; no peer has tokens.',
+    'takes no more round trips; no peer has tokens.',
   doesNotShow:
     'Servers on separate machines, which work at the same time: here all servers share the CPUs with the callers.',
   charts: [
