@@ -35,6 +35,12 @@ const storeAt = async (url: string, lanes?: number): Promise<LockStore | undefin
   return undefined;
 };
 
+/** The servers of the benchmark have just been started, and have forgotten nothing. */
+const quorumOf = async (urls: readonly string[]): Promise<LockStore> => {
+  const { QuorumStore, RedisStore } = await import('nest-redis-lock/redis');
+  return new QuorumStore({ nodes: urls.map((redis) => new RedisStore({ redis })), delayAfterRestartMs: 0 });
+};
+
 /** Starts a Nest app as a user has it, without a transport. */
 export const openApp = async ({
   url,
@@ -43,12 +49,10 @@ export const openApp = async ({
   connections,
   ...settings
 }: Omit<SubjectOptions, 'leaseMs'> & { readonly watchdogMs?: number }): Promise<BenchApp> => {
-  const store = await storeAt(url, connections);
-  const place = store ? { store } : { redis: quorum ?? (cluster ? { cluster } : url) };
-  // The servers of the benchmark have just been started, and have forgotten nothing.
-  const restarted = quorum && { delayAfterRestartMs: 0 };
+  const store = quorum ? await quorumOf(quorum) : await storeAt(url, connections);
+  const place = store ? { store } : { redis: cluster ? { cluster } : url };
   @Module({
-    imports: [RedisLockModule.forRoot({ ...place, ...restarted, ...settings })],
+    imports: [RedisLockModule.forRoot({ ...place, ...settings })],
     providers: [LockedSections],
   })
   class BenchModule {}
