@@ -33,5 +33,5 @@ export const doubtOf = (nodeReply: NodeReply<AcquireReply>): StoreFailure | unde
 /** Returns the claim for the nodes. It must not be queued there: waiters wait for all nodes. */
 export const asNode = <C extends Claim>(claim: C, owner: string, leastToken?: number): C & AtNode => {
   const requested = { ...claim, owner, waits: false, entryTerms: undefined };
-  return Object.assign(requested, { noQueue: true, leastToken });
+  return { ...requested, noQueue: true, leastToken };
 };

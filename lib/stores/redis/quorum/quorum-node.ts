@@ -135,7 +135,8 @@ export class QuorumNode {
 
   /**
    * Acquires a key at the node. A token that is too far ahead counts only if the node's clock turns out to be right:
-   * then a larger token was known there before. Otherwise the clock has jumped since the last look.
+   * then a larger token was known there before. Otherwise the clock has jumped since the last look. That may also be the
+   * clock that proposed the token: of two clocks that are known at present, neither counts as wrong.
    */
   acquire(claim: Claim): Promise<AcquireReply> {
     const { epoch } = this.serverInfo;
