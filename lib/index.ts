@@ -29,6 +29,7 @@ export type {
   DecoratorOptions,
   LimitedOptions,
   LockedOptions,
+  VaryingOptions,
 } from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
 export { lockKey } from './key/key-template.js';

@@ -8,10 +8,11 @@ export const lockedGenerator = (spec: LockedMethodSpec): CallLocked =>
     const { onBusy } = spec.options;
     const locks = spec.serviceOf(self);
     const keys = spec.keysOf(locks, args, self);
+    const options = spec.optionsOf(self, args);
     let section;
     try {
       section = await openSection(
-        (body) => spec.run(locks, keys, optionsInside(spec, inside), body),
+        (body) => spec.run(locks, keys, optionsInside(spec, options, inside), body),
         () => notRun(spec),
       );
     } catch (error) {

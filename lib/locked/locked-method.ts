@@ -33,7 +33,8 @@ export interface LockedMethodSpec {
   /** `Class.method`, for messages. */
   readonly where: string;
   readonly options: LockedOptions & LimitedOptions;
-  readonly callOptions: CallOptions;
+  /** Returns the options of one call, as they were checked. */
+  optionsOf(self: unknown, args: readonly unknown[]): CallOptions;
   keysOf(locks: LockService, args: unknown[], self: unknown): readonly KeyOfCall[];
   /** Returns the service of an instance; throws without one. */
   serviceOf(instance: unknown): LockService;
@@ -63,16 +64,23 @@ export const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptio
   handlingTaken(call, onBusy !== undefined);
 
 /** Returns the options of one call. */
-export const optionsNow = (spec: LockedMethodSpec, self: unknown, inside: Lease | undefined): CallOptions =>
-  optionsInside(spec, inside, spec.callOptions.signal ?? spec.callSignal(self));
+export const optionsNow = (
+  spec: LockedMethodSpec,
+  self: unknown,
+  args: readonly unknown[],
+  inside: Lease | undefined,
+): CallOptions => {
+  const options = spec.optionsOf(self, args);
+  return optionsInside(spec, options, inside, options.signal ?? spec.callSignal(self));
+};
 
 /** Returns the options of one call that is proven inside of a lease, or of none. */
 export const optionsInside = (
   spec: LockedMethodSpec,
+  options: CallOptions,
   inside: Lease | undefined,
-  signal = spec.callOptions.signal,
+  signal = options.signal,
 ): CallOptions => {
-  const { callOptions: options } = spec;
   if (!inside && signal === options.signal) return options;
   return asked(spec, { ...options, ...(signal && { signal }), ...(inside && { inside }) });
 };

@@ -25,7 +25,7 @@ export const lockedObservable =
     try {
       locks = spec.serviceOf(self);
       keys = spec.keysOf(locks, args, self);
-      options = optionsNow(spec, self, inside);
+      options = optionsNow(spec, self, args, inside);
     } catch (error) {
       return throwError(() => error);
     }

@@ -110,7 +110,7 @@ const runLocked = async (
   try {
     const locks = spec.serviceOf(self);
     const keys = spec.keysOf(locks, args, self);
-    const options = optionsNow(spec, self, inside);
+    const options = optionsNow(spec, self, args, inside);
     if (listener.promise) {
       await Promise.resolve();
       if (listener.promise.isObserved()) throw observed(spec);

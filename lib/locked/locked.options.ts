@@ -23,5 +23,14 @@ export interface LockedOptions extends Omit<SectionOptions, 'inside'>, Decorator
 /** Options of `@Limited`. */
 export interface LimitedOptions extends PermitSectionOptions, PermitsOptions, DecoratorOptions {}
 
+/**
+ * Options that a function of `@Locked` or `@Limited` may return for each call, beside those that are fixed: a lease from the
+ * configuration, a wait that depends on an argument. A name that is undefined keeps its default.
+ */
+export type VaryingOptions = Pick<
+  PermitSectionOptions,
+  'waitMs' | 'leaseMs' | 'watchdogMs' | 'holdAtLeastMs' | 'maxHoldMs' | 'signal' | 'onLost' | 'awaitRelease'
+>;
+
 /** Function that runs in place of a method whose lock is taken, or for which no permit is free. */
 export type BusyFallback = (this: never, error: LockNotAcquiredError, ...args: never[]) => unknown;

@@ -1,6 +1,6 @@
 import type { Observable } from 'rxjs';
 import type { KeyWithMode, Without } from '../core/settings/acquire-options.js';
-import type { DecoratorOptions, LimitedOptions, LockedOptions } from './locked.options.js';
+import type { DecoratorOptions, LimitedOptions, LockedOptions, VaryingOptions } from './locked.options.js';
 
 /** One key, or several that are acquired all or none. Each key may have its own mode. */
 export type KeyResult = string | readonly (string | KeyWithMode)[];
@@ -94,8 +94,15 @@ interface SectionDecorator<Options extends DecoratorOptions, Key> {
   ): LockedDecorator<Parameters<M>, Record<never, never>>;
   // A template, or with `@Locked` a list of templates that are acquired all or none. It is the last signature because
   // the compiler reports the error of the last one. Mostly that is a wrong option beside a template.
-  <const O extends Options>(key: Key, options?: O & Options): LockedDecorator<[], O>;
+  <const O extends Options, T = unknown, A extends unknown[] = []>(
+    key: Key,
+    options?: O & Options,
+    vary?: VaryOptions<T, A>,
+  ): LockedDecorator<A, O, T>;
 }
+
+/** Returns further options of one call. `self` is the instance. */
+type VaryOptions<T, A extends unknown[]> = (self: T, ...args: A) => VaryingOptions | undefined;
 
 interface SkipOptions {
   readonly onBusy: 'skip';
@@ -123,7 +130,9 @@ export interface LockedSignature extends SectionDecorator<OptionsOfLocked, KeyRe
    * - `<<req.user.id>>` for `@Req() req`: the HTTP request; `<<$name>>`: the module's `context`
    *
    * A mistake in a key throws `LockKeyError` when the class is loaded, a wrong option throws `LockConfigurationError`.
-   * Options and defaults: `LockedOptions`. Durations are whole ms. The errors below are those of a call; errors of the
+   * Options and defaults: `LockedOptions`. Durations are whole ms. What varies is returned by a function of the instance and
+   * the arguments: `(self, userId) => ({ waitMs: self.config.waitMs })`. It is checked at each call, once for each object that
+   * it returns. The errors below are those of a call; errors of the
    * method itself are not changed.
    *
    * Inside a section of the same key a call is an ordinary caller, unless its caller makes it a nested call:
@@ -144,6 +153,7 @@ export interface LockedSignature extends SectionDecorator<OptionsOfLocked, KeyRe
   <T, A extends unknown[], const O extends OptionsOfLocked>(
     key: (this: T, ...args: A) => KeyResult,
     options?: O & OptionsOfLocked,
+    vary?: VaryOptions<T, A>,
   ): LockedDecorator<A, O, T>;
 }
 
@@ -168,5 +178,6 @@ export interface LimitedSignature extends SectionDecorator<OptionsOfLimited, str
   <T, A extends unknown[], const O extends OptionsOfLimited>(
     key: (this: T, ...args: A) => string,
     options?: O & OptionsOfLimited,
+    vary?: VaryOptions<T, A>,
   ): LockedDecorator<A, O, T>;
 }

@@ -27,10 +27,12 @@ import {
   streamRefused,
   type AnyMethod,
   type CallLocked,
+  type CallOptions,
   type LockedMethodSpec,
   type RunSection,
 } from './locked-method.js';
 import { isGenerator, resultStyle, type ResultStyle } from './result-style.js';
+import { varyingOptions, type Vary } from './varying-options.js';
 
 type AnyOptions = LockedOptions & LimitedOptions;
 type AnyMetadata = LockedMetadata | LimitedMetadata;
@@ -57,7 +59,7 @@ export const sectionDecorator =
   (decorator: SectionDecorator) =>
   (...args: readonly unknown[]) => {
     refuseBareUse(decorator.name, args);
-    const [key, given = {}, ...rest] = args;
+    const [key, given = {}, vary, ...rest] = args;
 
     return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
       const original = checkTarget(decorator.name, target, property, descriptor);
@@ -66,9 +68,17 @@ export const sectionDecorator =
       checkKeyGiven(key, decorator.name, where);
       if (rest.some((more) => more !== undefined)) {
         throw new LockConfigurationError(
-          `${where}: ${decorator.name} takes a key and its options, and nothing after these.`,
+          `${where}: ${decorator.name} takes a key, its options, and a function for further ones, and nothing after these.`,
         );
       }
+      if (vary !== undefined && typeof vary !== 'function')
+        named(where, () =>
+          invalidOption(
+            `The third argument of ${decorator.name}`,
+            'a function that returns further options',
+            vary,
+          ),
+        );
       const options = checkedOptions(decorator, given as AnyOptions, where);
       const style = resultStyle(decorator.name, target, property, original, where);
       const streams = style !== 'promise' && style !== 'unknown';
@@ -82,20 +92,23 @@ export const sectionDecorator =
         where,
       );
       named(where, () => checkModes(key, callOf(decorator, options), where));
+      const fixed = callOptions(options, labelOf(key, where));
+      const all = (join: () => object): CallOptions =>
+        callOptions(checkedOptions(decorator, named(where, join), where), labelOf(key, where));
       const spec: LockedMethodSpec = {
         decorator: decorator.name,
         run: options.signal === undefined && isDecorated(original) ? handsOn(decorator.run) : decorator.run,
         original,
         where,
         options,
-        callOptions: callOptions(options, labelOf(key, where)),
+        optionsOf: vary ? varyingOptions(options, fixed, vary as Vary, all) : () => fixed,
         keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
         callSignal: (self) => takeSignal(self, property),
         streamBegins: () => requestContext.getStore()?.streamBegins(),
       };
       const checkOptions = (locks: LockService): void =>
-        named(where, () => locks.checkSection(decorator.method, spec.callOptions, modes));
+        named(where, () => locks.checkSection(decorator.method, fixed, modes));
       const run = callLocked(spec, style);
       const wrapper = likeOriginal(function (this: unknown, ...args) {
         return run(this, args, undefined);

@@ -142,7 +142,7 @@ export const Synced = <Class extends Type<{ readonly table: string }>>(Base: Cla
 };
 
 export class WithoutKey {
-  // @ts-expect-error Expected 1-2 arguments, but got 0
+  // @ts-expect-error Expected 1-3 arguments, but got 0
   @Locked()
   async nothing(): Promise<void> {}
 
@@ -162,7 +162,7 @@ export class WithoutKey {
   @Locked({ onBusy: 'skip', holdAtLeastMs: 30_000 })
   async job(): Promise<void> {}
 
-  // @ts-expect-error Expected 1-2 arguments, but got 0
+  // @ts-expect-error Expected 1-3 arguments, but got 0
   @Limited()
   async limited(): Promise<void> {}
 

@@ -35,6 +35,16 @@ export class Accepted {
     return id;
   }
 
+  readonly config = { waitMs: 5 };
+
+  @Locked('order', { onLost: 'throw' }, (self: Accepted) => self.config)
+  async varying(): Promise<void> {}
+
+  @Locked('order:<<id>>', {}, (_self, id: string) => (id === '' ? undefined : { leaseMs: 5 }))
+  async varyingByArgument(id: string): Promise<string> {
+    return id;
+  }
+
   private other(id: string): string {
     return id;
   }
@@ -52,6 +62,16 @@ export class Refused {
   // @ts-expect-error is not assignable to type
   @Locked('key', { onBusy: 'ignore' })
   async ignore(): Promise<void> {}
+
+  // @ts-expect-error is not assignable to
+  @Locked('order:<<id>>', {}, (_self, id: number) => ({ leaseMs: id }))
+  async varyingByAnother(id: string): Promise<string> {
+    return id;
+  }
+
+  // @ts-expect-error No overload matches this call
+  @Locked('key', {}, () => ({ mode: 'fair' }))
+  async varyingMode(): Promise<void> {}
 
   // @ts-expect-error No overload matches this call
   @Locked(7)
