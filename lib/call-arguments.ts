@@ -28,8 +28,16 @@ export const checkedSection = <T extends object>(method: string, section: T): T 
 
 /** Defaults of the methods of a service: each has its own label. */
 export type MethodDefaults = Readonly<
-  Record<'withLock' | 'tryWithLock' | 'acquire' | 'tryAcquire' | 'withLocks' | 'permits', LockCall>
+  Record<'withLock' | 'tryWithLock' | 'acquire' | 'tryAcquire' | 'withLocks' | 'permits' | 'lead', LockCall>
 >;
+
+/** A leader waits without limit, and leads without limit: the module's defaults are for calls that end. */
+export const defaultLead = (settings: LockSettings): LockCall => ({
+  ...defaultCall(settings, 'lead'),
+  waitMs: Infinity,
+  leaseMs: undefined,
+  maxHoldMs: Infinity,
+});
 
 export const methodDefaults = (settings: LockSettings): MethodDefaults => ({
   withLock: defaultCall(settings, 'withLock'),
@@ -38,6 +46,7 @@ export const methodDefaults = (settings: LockSettings): MethodDefaults => ({
   tryAcquire: { ...defaultCall(settings, 'tryAcquire'), waitMs: 0 },
   withLocks: defaultCall(settings, 'withLocks'),
   permits: { ...defaultCall(settings, 'permits'), kind: 'permit' },
+  lead: defaultLead(settings),
 });
 
 /** Returns the resolved options of a call. */

@@ -12,10 +12,10 @@ import {
 import { storeOf } from './store-of-options.js';
 
 /**
- * Options of {@link createLockService}: the options of `RedisLockModule.forRoot` without `interceptor`, `context` and
- * `name`. Durations are whole ms; `undefined` keeps the default.
+ * Options of {@link createLockService}: the options of `RedisLockModule.forRoot` without `interceptor`, `context`,
+ * `leaders` and `name`. Durations are whole ms; `undefined` keeps the default.
  */
-export type LockServiceOptions = Omit<RedisLockModuleOptions, 'interceptor' | 'context'>;
+export type LockServiceOptions = Omit<RedisLockModuleOptions, 'interceptor' | 'context' | 'leaders'>;
 
 /** Lock service that belongs to no Nest app. Its creator closes it. */
 export interface StandaloneLockService extends LockService {
@@ -34,6 +34,7 @@ export interface StandaloneLockService extends LockService {
 const ONLY_IN_NEST: Readonly<Record<string, string>> = {
   interceptor: 'It replies for the handlers of a Nest app. Leave it out, and read error.code of a LockError.',
   context: "It is for the keys of @Locked. Leave it out, and use lockKey('report:<<tenant>>', { tenant }).",
+  leaders: 'It is for an app that is loaded by a script. Leave it out, and do not call lead.',
   name: 'It tells the modules of one app apart. Leave it out, and keep each service in its own variable.',
 };
 
@@ -55,7 +56,7 @@ const resolve = (options: LockServiceOptions): ResolvedOptions => {
  * start of an app does: an unreachable store only logs a warning, and the first lock tries again. Close the service at
  * the end, because its connections keep the process alive.
  *
- * `@Locked` and `@Limited` work only on objects that Nest creates: use `withLock` instead.
+ * `@Locked`, `@Limited` and `@Leader` work only on objects that Nest creates: use `withLock` and `lead` instead.
  *
  * @throws LockConfigurationError for an invalid option, and when locks cannot work with this setup of the store
  *

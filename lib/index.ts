@@ -32,6 +32,10 @@ export type {
   VaryingOptions,
 } from './locked/locked.options.js';
 export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
+export { Leader, type LeaderDecorator } from './leader/leader.decorator.js';
+export type { Candidate, LeaderFunction } from './leader/candidate.js';
+export type { Leadership } from './leader/leadership.js';
+export type { LeaderOptions, LeadOptions } from './leader/leader.options.js';
 export { lockKey } from './key/key-template.js';
 
 export { currentLease, findLease } from './core/nesting/current-lease.js';
@@ -50,7 +54,13 @@ export type { WaitOptions } from './core/settings/object-call.js';
 export type { CountDownLatch } from './core/objects/count-down-latch.js';
 export type { Semaphore } from './core/objects/semaphore.js';
 export type { LockSettingsInput } from './core/settings/lock-settings.js';
-export type { LockEvent, LockEventListener, LockEvents, LossReason } from './core/lock-events.js';
+export type {
+  LeadershipEnd,
+  LockEvent,
+  LockEventListener,
+  LockEvents,
+  LossReason,
+} from './core/lock-events.js';
 export type {
   LockAcquireMessage,
   LockHoldMessage,

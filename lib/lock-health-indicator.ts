@@ -2,6 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import { sharedByBuilds } from './core/both-builds.js';
 import { LockError } from './core/errors/lock.errors.js';
 import { invalidOption } from './core/settings/option-checks.js';
+import type { Candidates } from './leader/candidates.js';
 import { LockService } from './lock.service.js';
 
 /** What a health check reports about the locks. It has no key, and no address of the store. */
@@ -10,6 +11,8 @@ export type LockHealth = {
   readonly status: 'up' | 'down';
   /** Number of locks and permits that this service holds. */
   readonly holds: number;
+  /** Labels of what this process leads; only if it is a candidate for something. */
+  readonly leads?: readonly string[];
   /** Time until the reply of the store in ms; only with `up`. */
   readonly pingMs?: number;
   /** Code of the error, such as `LOCK_STORE_FAILED`; only with `down`. */
@@ -68,13 +71,19 @@ class LockHealthIndicator {
     try {
       await this.locks.ping();
       const pingMs = Math.round(performance.now() - startedAt);
-      return { status: 'up', holds: this.locks.held().length, pingMs };
+      return { status: 'up', ...this.held(), pingMs };
     } catch (error) {
       // Without the text of the error, which may have an address: the replies of health checks are often public.
       const code = error instanceof LockError ? error.code : 'error';
       const message = 'The store of the locks does not work. The log has the reason.';
-      return { status: 'down', holds: this.locks.held().length, code, message };
+      return { status: 'down', ...this.held(), code, message };
     }
+  }
+
+  private held(): Pick<LockHealth, 'holds' | 'leads'> {
+    // A mock of the service has none.
+    const leads = (this.locks.candidates as Candidates | undefined)?.leads;
+    return { holds: this.locks.held().length, ...(leads && { leads }) };
   }
 }
 

@@ -8,6 +8,7 @@ import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
 import type { Attempt, LockManager, LockSection } from './core/lock-manager.js';
 import type { Section } from './core/nesting/section.js';
+import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { printsOnly } from './core/printing.js';
 import type { ShownKey } from './core/shown-key.js';
 import type {
@@ -20,6 +21,9 @@ import type {
 import type { AnyCallOptions, LockCall } from './core/settings/lock-call.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { callAndSection, callOf, methodDefaults, type MethodDefaults } from './call-arguments.js';
+import type { Candidate, LeaderFunction } from './leader/candidate.js';
+import { Candidates } from './leader/candidates.js';
+import type { LeadOptions } from './leader/leader.options.js';
 import { Permits } from './permits.js';
 import { sharedByBuilds } from './core/both-builds.js';
 
@@ -43,13 +47,17 @@ class LockService {
   /** @internal What orders equal keys of several services: what they lock in, the same in all processes. */
   readonly order: string;
   private readonly defaults: MethodDefaults;
+  /** @internal */
+  readonly candidates: Candidates;
 
   /** Injected by Nest; do not call it. */
   constructor(
     private readonly manager: LockManager,
     private readonly context?: () => Record<string, unknown>,
     moduleName = '',
+    contend = true,
   ) {
+    this.candidates = new Candidates(manager, contend);
     this.order = [manager.place, manager.settings.keyPrefix, moduleName, manager.instanceId].join('\0');
     this.defaults = methodDefaults(manager.settings);
   }
@@ -152,6 +160,27 @@ class LockService {
       checkKeys(key),
       callOf(options, this.defaults.tryAcquire, 'tryAcquire', this.manager.settings),
     );
+  }
+
+  /**
+   * Makes this process a candidate for the leadership of `key`, and returns the candidate at once. `lead` is called each time
+   * this process becomes the leader, and never again before its last call has settled. At most one process leads a key at a
+   * time. See `Leader` for what ends a leadership, and for errors of `lead`. With `leaders: false` of the module the candidate
+   * does not contend.
+   *
+   * Options and defaults: {@link LeadOptions}. Durations are whole ms. `lead` runs outside of the caller's asynchronous context.
+   *
+   * @throws LockKeyError for an invalid key
+   * @throws LockConfigurationError for an invalid option or function, and if this service has a candidate for the key
+   *
+   * @example
+   * const candidate = locks.lead('leader:index', ({ signal }) => index.watch({ signal }));
+   * await candidate.stop();
+   */
+  lead(key: string, lead: LeaderFunction, options?: LeadOptions): Candidate {
+    checkKey(key);
+    const { defaults, manager } = this;
+    return this.candidates.add(key, lead, callOf(options, defaults.lead, 'lead', manager.settings));
   }
 
   /**
@@ -335,6 +364,15 @@ class LockService {
     const defaultsOfKind = method === 'withLock' ? defaults.withLock : defaults.permits;
     const call = callOf(options, defaultsOfKind, method, manager.settings);
     for (const mode of modes) manager.checkCall({ ...call, kind: mode ?? call.kind });
+  }
+
+  /** @internal Throws `LockConfigurationError` for options of `@Leader` that this service rejects. */
+  checkLead(where: string, options: LeadOptions): void {
+    try {
+      callOf(options, this.defaults.lead, 'lead', this.manager.settings);
+    } catch (error) {
+      throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
+    }
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */

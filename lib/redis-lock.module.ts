@@ -19,6 +19,7 @@ import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { printsOnly } from './core/printing.js';
 import { invalidOption } from './core/settings/option-checks.js';
+import { leadersIn, type FoundLeader } from './leader/leader-methods.js';
 import { LockHealthIndicator } from './lock-health-indicator.js';
 import { LockService } from './lock.service.js';
 import { bindAll, wrappersOf } from './locked/lock-binder.js';
@@ -89,7 +90,7 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
   [...modules.values()].find(({ metatype }) => metatype === Arrival)?.distance === 0;
 
 /**
- * Registers `LockService`, and makes `@Locked` and `@Limited` work in the whole app. Import it once, in the root
+ * Registers `LockService`, and makes `@Locked`, `@Limited` and `@Leader` work in the whole app. Import it once, in the root
  * module; it is global.
  *
  * @example
@@ -124,8 +125,8 @@ const isLoadedLazily = (modules: ModulesContainer): boolean =>
     },
     {
       provide: SERVICE,
-      useFactory: (manager: LockManager, { context }: ResolvedOptions, name: string | null) =>
-        new LockService(manager, context, name ?? undefined),
+      useFactory: (manager: LockManager, { context, leaders }: ResolvedOptions, name: string | null) =>
+        new LockService(manager, context, name ?? undefined, leaders),
       inject: [MANAGER, RESOLVED, NAME],
     },
     {
@@ -170,6 +171,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
   }
 
   private readonly logger = new Logger(RedisLockModule.name);
+  private leaders: readonly FoundLeader[] = [];
 
   constructor(
     @Inject(NAME) private readonly name: string | null,
@@ -208,11 +210,13 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
 
   onApplicationBootstrap(): void {
     this.manager.started();
+    for (const { key, lead, options } of this.leaders) this.locks.lead(key, lead, options);
   }
 
   private bind(): void {
     const wrappers = wrappersOf(this.discovery, this.modules);
     bindAll(wrappers, this.name ?? undefined, this.locks, this.logger, this.options.context !== undefined);
+    this.leaders = leadersIn(wrappers, this.name ?? undefined, this.locks);
   }
 
   /** Checks at the first lock: by then the app is up, and has had the chance to enable the hooks. */

@@ -7,7 +7,7 @@ import {
   type LockSettings,
   type LockSettingsInput,
 } from './core/settings/lock-settings.js';
-import { checkObject, reading, invalidOption } from './core/settings/option-checks.js';
+import { checkChoice, checkObject, reading, invalidOption } from './core/settings/option-checks.js';
 import { checkNames, type Names } from './core/settings/option-names.js';
 import type { LockStore } from './core/seam/lock-store.js';
 import { isArray } from './core/errors/describe.js';
@@ -47,6 +47,11 @@ export interface RedisLockModuleOptions extends LockSettingsInput {
    * In a task of a shared queue the asynchronous context may be that of another request, and so may its values.
    */
   readonly context?: (() => Record<string, unknown>) | undefined;
+  /**
+   * Whether this process contends for leaderships: methods with `@Leader`, and `locks.lead`. False is for scripts and
+   * migrations that load the whole app. Default: true.
+   */
+  readonly leaders?: boolean | undefined;
 }
 
 /** Options that the module needs before its other options are resolved. */
@@ -75,6 +80,7 @@ export interface ResolvedOptions {
   readonly commandTimeoutMs: number;
   readonly interceptor: ResolvedInterceptor | undefined;
   readonly context: (() => Record<string, unknown>) | undefined;
+  readonly leaders: boolean;
 }
 
 const MODULE_NAMES: Names<RedisLockModuleOptions> = {
@@ -83,6 +89,7 @@ const MODULE_NAMES: Names<RedisLockModuleOptions> = {
   store: true,
   interceptor: true,
   context: true,
+  leaders: true,
 };
 
 /** Place where the options of a service are given, for messages. */
@@ -94,9 +101,14 @@ export interface OptionsPlace {
 
 const IN_MODULE: OptionsPlace = { owner: 'RedisLockModule', call: 'forRoot', names: MODULE_NAMES };
 
-const { interceptor: _ofHandlers, context: _ofTemplates, ...SERVICE_NAMES } = MODULE_NAMES;
+const {
+  interceptor: _ofHandlers,
+  context: _ofTemplates,
+  leaders: _ofMethods,
+  ...SERVICE_NAMES
+} = MODULE_NAMES;
 
-/** Options of a service without Nest: it has neither handlers nor key templates. */
+/** Options of a service without Nest: it has neither handlers nor decorated methods. */
 export const WITHOUT_NEST: OptionsPlace = {
   owner: 'createLockService',
   call: 'createLockService',
@@ -213,6 +225,7 @@ const readOptions = (
     interceptor:
       interceptor === false ? undefined : resolveInterceptor(interceptor === true ? {} : interceptor),
     context,
+    leaders: checkChoice('leaders', options.leaders, [true, false]) ?? true,
   };
 };
 

@@ -1,4 +1,4 @@
-import { LockConfigurationError, type LossReason } from './errors/lock.errors.js';
+import { LockConfigurationError, type LeadershipEnd, type LossReason } from './errors/lock.errors.js';
 import { formatValue, oneLine, textOf } from './errors/describe.js';
 import type { LockHolder } from './holders/process-record.js';
 import type { LockKind } from './kinds/kinds.js';
@@ -56,6 +56,20 @@ export interface LockEvents {
   lost: LockEvent & { readonly heldMs: number; readonly reason: LossReason };
   /** Another client asks the holder to release its lock. The lock stays valid; see `lease.onRevocationRequested`. */
   'revocation-requested': LockEvent & { readonly heldMs: number };
+  /**
+   * This process became the leader. The event comes right before the function of the candidate is called. `fencingToken` is
+   * undefined with `fencing: false`.
+   */
+  'leader-elected': LockEvent & { readonly waitedMs: number; readonly fencingToken: number | undefined };
+  /**
+   * This process leads no longer, for whatever reason; there is one event for each `leader-elected`. `cause` is the error of
+   * the candidate's function, for the reason `rejected`. The lock is released when the function has settled.
+   */
+  'leader-lost': LockEvent & {
+    readonly ledMs: number;
+    readonly reason: LeadershipEnd;
+    readonly cause?: unknown;
+  };
   /** The store stopped working; emitted once for each outage. */
   'store-down': { readonly cause: unknown };
   /** The store works again. */
@@ -70,11 +84,13 @@ const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   released: true,
   lost: true,
   'revocation-requested': true,
+  'leader-elected': true,
+  'leader-lost': true,
   'store-down': true,
   'store-up': true,
 };
 
-export type { LossReason };
+export type { LeadershipEnd, LossReason };
 
 export type LockEventListener<E extends keyof LockEvents> = (event: LockEvents[E]) => void;
 
@@ -84,6 +100,8 @@ export interface LockLogger {
   log(message: string): void;
   /** Default: such messages are dropped. */
   debug?(message: string): void;
+  /** Default: such messages are warnings. */
+  error?(message: string): void;
 }
 
 /** Wraps a logger so that its errors affect neither the lock nor its holder. */
@@ -99,6 +117,7 @@ export const harmless = (logger: LockLogger): Required<LockLogger> => {
     warn: (message) => safely(() => logger.warn(message)),
     log: (message) => safely(() => logger.log(message)),
     debug: (message) => safely(() => logger.debug?.(message)),
+    error: (message) => safely(() => (logger.error ? logger.error(message) : logger.warn(message))),
   };
 };
 

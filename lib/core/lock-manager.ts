@@ -78,6 +78,11 @@ export class LockManager implements LeaseHost {
     return this.store.place ?? '';
   }
 
+  /** What a candidate for a leadership uses of the service beside {@link acquire}. */
+  get surroundings(): Pick<CoreContext, 'runtime' | 'events' | 'logger' | 'onStop'> {
+    return this.core;
+  }
+
   readonly now = (): number => this.runtime.now();
   readonly newId = (): string => this.runtime.newId();
 

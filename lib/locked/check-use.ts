@@ -3,11 +3,18 @@ import { isArray } from '../core/errors/describe.js';
 
 type AnyMethod = (this: unknown, ...args: unknown[]) => unknown;
 
+/** Names of the decorators that run a method inside a section. */
+export type SectionDecoratorName = '@Locked' | '@Limited';
+
 /** Names of the decorators in messages. */
-export type DecoratorName = '@Locked' | '@Limited';
+export type DecoratorName = SectionDecoratorName | '@Leader';
 
 /** What a method of each decorator runs under. */
-export const GRANTS: Readonly<Record<DecoratorName, string>> = { '@Locked': 'lock', '@Limited': 'permit' };
+export const GRANTS: Readonly<Record<DecoratorName, string>> = {
+  '@Locked': 'lock',
+  '@Limited': 'permit',
+  '@Leader': 'leadership',
+};
 
 const LEGACY =
   'needs decorators as Nest has them: "experimentalDecorators": true in the compilerOptions of tsconfig.json (with ' +

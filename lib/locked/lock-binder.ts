@@ -7,9 +7,14 @@ import { bindService, lockedMethodsOf, serviceOf } from './lock-binding.js';
 import { warningsOf } from './warnings-of.js';
 
 /** Part of Nest's wrapper of a provider or controller that is used here. */
-interface InstanceWrapper {
+export interface InstanceWrapper {
   readonly instance: unknown;
   readonly isNotMetatype?: boolean;
+  /** Class or factory; null for a value. */
+  readonly metatype?: { readonly name: string; readonly prototype?: unknown } | null;
+  readonly isTransient?: boolean;
+  /** Returns false for what is made for each request. */
+  isDependencyTreeStatic?(): boolean;
 }
 
 /** Returns what may have locked methods. Discovery leaves out guards, pipes and interceptors that only a decorator names. */

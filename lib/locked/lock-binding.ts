@@ -51,20 +51,24 @@ export const register = (prototype: object, method: LockedMethod): void => {
   const own = ownLockedMethods(prototype);
   if (own) own.push(method);
   else Object.defineProperty(prototype, METHODS, { value: [method] });
+  injectService(prototype, method.service);
+};
 
-  const accessor = accessorOf(method.service);
+/** Lets Nest inject a lock service into the instances of a class. Without its module, the app does not start. */
+export const injectService = (prototype: object, service: string | undefined): void => {
+  const accessor = accessorOf(service);
   if (accessor in prototype) return;
-  const property = propertyOf(method.service);
+  const property = propertyOf(service);
   Object.defineProperty(prototype, accessor, {
     configurable: true,
     get(this: object) {
       if (learning) keepBeside(this, property, learning);
       return (this as Record<symbol, LockService | undefined>)[property] ?? beside.get(this)?.get(property);
     },
-    set(this: object, service: LockService) {
-      if (Reflect.defineProperty(this, property, { value: service, configurable: true })) return;
-      keepBeside(this, property, service);
-      learning = service;
+    set(this: object, bound: LockService) {
+      if (Reflect.defineProperty(this, property, { value: bound, configurable: true })) return;
+      keepBeside(this, property, bound);
+      learning = bound;
       try {
         // A Proxy calls the method with itself or with its target as `this`, so both must find the service.
         Reflect.get(this, accessor);
@@ -73,7 +77,7 @@ export const register = (prototype: object, method: LockedMethod): void => {
       }
     },
   });
-  Inject(getLockServiceToken(method.service))(prototype, accessor);
+  Inject(getLockServiceToken(service))(prototype, accessor);
 };
 
 const parentOf = (value: object): object | null => Object.getPrototypeOf(value) as object | null;
@@ -108,7 +112,7 @@ export const bindService = (instance: object, name: string | undefined, service:
 };
 
 /** Method of the service that each decorator calls. */
-const NEEDS = { '@Locked': 'withLock', '@Limited': 'permits' } as const satisfies Record<
+const NEEDS = { '@Locked': 'withLock', '@Limited': 'permits', '@Leader': 'lead' } as const satisfies Record<
   DecoratorName,
   keyof LockService
 >;

@@ -9,7 +9,7 @@ import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
 import { handingOn, requestContext, takeSignal } from '../transport/request-context.js';
-import { checkTarget, refuseBareUse, whereOf, type DecoratorName } from './check-use.js';
+import { checkTarget, refuseBareUse, whereOf, type SectionDecoratorName } from './check-use.js';
 import { checkKeyGiven, checkModes, keySource, labelOf, type Key } from './key-source.js';
 import { register, requireService } from './lock-binding.js';
 import { lockedGenerator } from './locked-generator.js';
@@ -39,7 +39,7 @@ type AnyMetadata = LockedMetadata | LimitedMetadata;
 
 /** What differs between the two decorators. */
 export interface SectionDecorator {
-  readonly name: DecoratorName;
+  readonly name: SectionDecoratorName;
   readonly optionNames: Names<LockedOptions> | Names<LimitedOptions>;
   /** Call that takes the same options. */
   readonly method: 'withLock' | '@Limited';

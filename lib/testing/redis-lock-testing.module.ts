@@ -14,6 +14,7 @@ import {
   ModulesContainer,
 } from '@nestjs/core';
 import { printsOnly } from '../core/printing.js';
+import { leadersIn } from '../leader/leader-methods.js';
 import { LockHealthIndicator } from '../lock-health-indicator.js';
 import { LockService } from '../lock.service.js';
 import { bindAll, wrappersOf } from '../locked/lock-binder.js';
@@ -139,7 +140,10 @@ export class RedisLockTestingModule extends ConfigurableModuleClass implements O
 
   onModuleInit(): void {
     const wrappers = wrappersOf(this.discovery, this.modules);
-    for (const name of [undefined, ...this.names])
+    for (const name of [undefined, ...this.names]) {
       bindAll(wrappers, name, this.locks, { warn: () => undefined, log: () => undefined });
+      for (const { key, lead, options } of leadersIn(wrappers, name, this.locks))
+        this.locks.lead(key, lead, options);
+    }
   }
 }

@@ -3,6 +3,7 @@ import type { Lease } from '../core/lease/lease.js';
 import type { ServiceGroup } from '../core/service-group.js';
 import { LockService } from '../lock.service.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
+import { Elections } from './elections.js';
 import { loseEverywhere, type LoseEverywhereOptions } from './lose-everywhere.js';
 import type { LossReport } from './loss-report.js';
 import { OutsideProcess, type OutsideHoldOptions } from './outside-process.js';
@@ -57,7 +58,34 @@ export class LockTesting {
   constructor(
     private readonly locks: LockService,
     private readonly outside: OutsideProcess,
+    private readonly elections: Elections,
   ) {}
+
+  /**
+   * Makes this process the leader of a key: its method with `@Leader`, or function of `locks.lead`, is called. In a test no
+   * process is elected by itself. Resolves when the method was called. If it fails at once, rejects with its error. A further
+   * call has no effect while this process leads.
+   *
+   * @throws LockConfigurationError when there is no candidate for the key
+   * @throws LockNotAcquiredError when the key is held elsewhere for longer than `maxWaitMs`
+   *
+   * @example
+   * await locks.testing.elect('leader:index');
+   * await locks.testing.revoke('leader:index');
+   */
+  elect(key: string): Promise<void> {
+    return this.elections.elect(key);
+  }
+
+  /**
+   * Takes the leadership of a key away from this process, as a lost lock does. Resolves when the method has settled. Rejects
+   * if it has not after `maxWaitMs` (1,000): it ignores its signal.
+   *
+   * @throws LockConfigurationError when this process does not lead the key, and when the method does not settle
+   */
+  revoke(key: string): Promise<void> {
+    return this.elections.revoke(key);
+  }
 
   /**
    * Holds a key as another process does: with another owner, so that no call of the app is nested in it. Resolves with a
@@ -110,7 +138,11 @@ export class TestingLockService extends LockService {
 
   /** @internal */
   constructor(processes: TestingProcesses) {
-    super(processes.manager, processes.options.context);
-    this.testing = new LockTesting(this, processes.outside);
+    super(processes.manager, processes.options.context, undefined, false);
+    this.testing = new LockTesting(
+      this,
+      processes.outside,
+      new Elections(this, processes.manager, processes.options.settings.maxWaitMs),
+    );
   }
 }

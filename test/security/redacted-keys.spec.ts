@@ -87,6 +87,24 @@ const SCENARIOS: Readonly<Record<string, (locks: RedactedLocks) => Promise<void>
       'LOCK_LOST',
     );
   },
+  'a leader': async (one) => {
+    const { locks } = one;
+    const candidate = locks.lead(KEY, async ({ resign, signal }) => {
+      resign();
+      one.saw(signal.reason);
+      throw new Error('no disk');
+    });
+    await one.fails(() => locks.lead(KEY, () => undefined), 'LOCK_CONFIGURATION');
+    await one.runtime.pass(100);
+    await candidate.stop();
+    const failing = locks.lead(OTHER, ({ signal }) => {
+      signal.addEventListener('abort', () => one.saw(signal.reason));
+      throw new Error('no disk');
+    });
+    await one.runtime.pass(100);
+    await failing.stop();
+    expect(one.log.lines.join()).toContain('contends again');
+  },
   'a caller that is aborted': async (one) => {
     const aborted = AbortSignal.abort('enough');
     await one.fails(() => one.locks.acquire(KEY, { signal: aborted }), 'LOCK_ABORTED');

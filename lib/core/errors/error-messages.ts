@@ -281,6 +281,25 @@ export const shutdownError = (key: ShownKey): LockAbortedError =>
     },
   );
 
+/** Reason of a leadership's signal when its lock was not lost. */
+export const leadershipOverError = (
+  key: ShownKey,
+  reason: 'resigned' | 'stopped' | 'rejected' | 'shutdown',
+  cause: unknown,
+): LockAbortedError =>
+  new LockAbortedError(
+    reason === 'shutdown' ? 'LOCK_SHUTDOWN' : 'LOCK_ABORTED',
+    `This process leads "${key}" no longer: ${LEADERSHIP_OVER[reason]}. The lock is released when the work has ended.`,
+    { key, retryable: false, ...(reason === 'rejected' && { cause }) },
+  );
+
+const LEADERSHIP_OVER = {
+  resigned: 'it resigned',
+  stopped: 'the candidate was stopped',
+  rejected: 'the work failed',
+  shutdown: 'the app is stopping',
+} as const;
+
 /** Returns the error for a request after the store was closed. */
 export const closedError = (key: ShownKey | undefined, doing: string): LockAbortedError =>
   new LockAbortedError(

@@ -143,6 +143,17 @@ export type LossReason =
   /** The app is stopping, and the section did not end within the grace period. */
   | 'shutdown';
 
+/** Why a leadership ended. */
+export type LeadershipEnd =
+  /** Its lock was lost. With `shutdown`, the app is stopping, and the lock is released in time. */
+  | LossReason
+  /** The leader called `resign()`. */
+  | 'resigned'
+  /** The app called `stop()` of the candidate. */
+  | 'stopped'
+  /** The function of the candidate rejected. */
+  | 'rejected';
+
 interface Lost extends Details {
   reason: LockLostError['reason'];
 }
@@ -223,7 +234,7 @@ export class LockConfigurationError extends LockError {
 
 /**
  * The wait was aborted by the caller's signal (`LOCK_ABORTED`), or rejected because the app is stopping
- * (`LOCK_SHUTDOWN`).
+ * (`LOCK_SHUTDOWN`). It is also the reason of a leadership's `signal` that ended without a loss of its lock.
  */
 export class LockAbortedError extends LockError {
   /** @internal */

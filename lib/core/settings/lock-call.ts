@@ -127,6 +127,9 @@ export const LIMITED_NAMES: Names<PermitSectionOptions & PermitsOptions> = {
   ...NUMBER_OF_PERMITS,
 };
 
+/** Names of the options of a candidate. */
+export const LEAD_NAMES = { watchdogMs: true, label: true } as const;
+
 /** Names of the options of each method. */
 const CALL_NAMES = {
   acquire: ACQUIRE_NAMES,
@@ -134,6 +137,7 @@ const CALL_NAMES = {
   withLock: SECTION_NAMES,
   tryWithLock: SECTION_NAMES,
   withLocks: SEVERAL_NAMES,
+  lead: LEAD_NAMES,
   permits: NUMBER_OF_PERMITS,
   withPermit: PERMIT_SECTION_NAMES,
   'permits().acquire': PERMIT_NAMES,
@@ -212,8 +216,10 @@ const checkInside = (value: unknown): readonly Lease[] => {
   });
 };
 
+const EXAMPLES: Partial<Record<CallName, string>> = { permits: 'permits: 3', lead: 'watchdogMs: 10_000' };
+
 const exampleFor = (name: CallName): string =>
-  `an object such as { ${name === 'permits' ? 'permits: 3' : 'waitMs: 2_000'} }`;
+  `an object such as { ${EXAMPLES[name] ?? 'waitMs: 2_000'} }`;
 
 const readCall = (
   options: AnyCallOptions,

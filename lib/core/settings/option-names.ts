@@ -19,7 +19,7 @@ const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
 /** Places where misplaced options belong. */
 const HOMES: Readonly<Record<string, string>> = {
   ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
-  ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, interceptor: OF_MODULE },
+  ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, interceptor: OF_MODULE, leaders: OF_MODULE },
   ...{ commandTimeoutMs: OF_REDIS, replicas: OF_REDIS, shardedPubSub: OF_REDIS, foreignHold: OF_REDIS },
   delayAfterRestartMs: 'of QuorumStore: forRoot({ store: new QuorumStore({ nodes, … }) })',
   ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },

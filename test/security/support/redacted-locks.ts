@@ -17,6 +17,7 @@ export const redactKey = (key: string): string => key.replaceAll(SECRET, '<user>
 
 const EVENTS: Readonly<Record<keyof LockEvents, true>> = {
   ...{ acquired: true, busy: true, waiting: true, 'slow-hold': true, released: true, lost: true },
+  ...{ 'leader-elected': true, 'leader-lost': true },
   ...{ 'revocation-requested': true, 'store-down': true, 'store-up': true },
 };
 

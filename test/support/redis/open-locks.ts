@@ -21,6 +21,8 @@ const EVENTS = Object.keys({
   released: true,
   lost: true,
   'revocation-requested': true,
+  'leader-elected': true,
+  'leader-lost': true,
   'store-down': true,
   'store-up': true,
 } satisfies Record<EventName, true>) as EventName[];

@@ -1,0 +1,52 @@
+import { LockConfigurationError } from '../core/errors/lock.errors.js';
+import type { LockManager } from '../core/lock-manager.js';
+import { withinMs } from '../core/wait-for.js';
+import type { LeaderCandidate } from '../leader/candidate.js';
+import type { LockService } from '../lock.service.js';
+import { checkKey } from '../key/key-check.js';
+
+/** Elections of a test, in which no process is elected by itself. */
+export class Elections {
+  constructor(
+    private readonly locks: LockService,
+    private readonly manager: LockManager,
+    private readonly maxWaitMs: number,
+  ) {}
+
+  async elect(key: string): Promise<void> {
+    const candidate = this.candidate(key, 'elect');
+    if (!candidate.isLeader) await candidate.electOnce();
+  }
+
+  async revoke(key: string): Promise<void> {
+    const candidate = this.candidate(key, 'revoke');
+    const { currentLease } = candidate;
+    if (!candidate.isLeader || !currentLease)
+      throw new LockConfigurationError(
+        `testing.revoke: this process does not lead "${key}". Call elect before.`,
+      );
+    await this.locks.forceUnlock(key);
+    // With mode 'off' the store has it under another name.
+    for (const { hold } of currentLease.parts) hold.lose('force-unlocked');
+    const { manager, maxWaitMs } = this;
+    let hasSettled = false;
+    const settled = candidate.settled().then(() => void (hasSettled = true));
+    await withinMs(settled, maxWaitMs, manager.surroundings.runtime);
+    if (hasSettled) return;
+    throw new LockConfigurationError(
+      `testing.revoke: the leader of "${key}" has not ended ${maxWaitMs} ms (maxWaitMs) after its signal aborted. Let it end ` +
+        'when leadership.signal aborts.',
+    );
+  }
+
+  private candidate(key: string, method: string): LeaderCandidate {
+    checkKey(key);
+    const { candidates } = this.locks;
+    const found = candidates.find(key);
+    if (found) return found;
+    const keys = candidates.keys.map((one) => `"${one}"`).join(', ');
+    throw new LockConfigurationError(
+      `testing.${method}: there is no candidate for "${key}"; there ${keys ? `is ${keys}` : 'is none'}.`,
+    );
+  }
+}
