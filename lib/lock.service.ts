@@ -180,6 +180,7 @@ class LockService {
   lead(key: string, lead: LeaderFunction, options?: LeadOptions): Candidate {
     checkKey(key);
     const { defaults, manager } = this;
+    manager.surroundings.finalKey(key);
     return this.candidates.add(key, lead, callOf(options, defaults.lead, 'lead', manager.settings));
   }
 
@@ -366,8 +367,9 @@ class LockService {
     for (const mode of modes) manager.checkCall({ ...call, kind: mode ?? call.kind });
   }
 
-  /** @internal Throws `LockConfigurationError` for options of `@Leader` that this service rejects. */
-  checkLead(where: string, options: LeadOptions): void {
+  /** @internal Throws for a key and options of `@Leader` that this service or its store rejects. */
+  checkLead(where: string, key: string, options: LeadOptions): void {
+    this.manager.surroundings.finalKey(key);
     try {
       callOf(options, this.defaults.lead, 'lead', this.manager.settings);
     } catch (error) {

@@ -79,7 +79,7 @@ export class LockManager implements LeaseHost {
   }
 
   /** What a candidate for a leadership uses of the service beside {@link acquire}. */
-  get surroundings(): Pick<CoreContext, 'runtime' | 'events' | 'logger' | 'onStop'> {
+  get surroundings(): Pick<CoreContext, 'runtime' | 'events' | 'logger' | 'onStop' | 'finalKey'> {
     return this.core;
   }
 

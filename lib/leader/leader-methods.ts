@@ -111,7 +111,7 @@ export const leadersIn = (
         if (other?.instance === instance && other.name === method.name) continue;
         if (other) throw twoOfOneKey(other, method, instance);
         checkDecorators(method, instance);
-        locks.checkLead(method.where, method.options);
+        locks.checkLead(method.where, method.key, method.options);
         const lead: LeaderFunction = (leadership) =>
           (instance as Record<PropertyKey, LeaderFunction>)[method.name]!.call(instance, leadership);
         found.set(method.key, { ...method, lead, instance });

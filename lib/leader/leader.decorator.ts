@@ -27,6 +27,31 @@ export type LeaderDecorator = <M extends (leadership: Leadership) => unknown>(
   descriptor: TypedPropertyDescriptor<M>,
 ) => void;
 
+/** Plain JavaScript may call it with anything, so it checks all its arguments. */
+const decorate = (...args: readonly unknown[]): LeaderDecorator => {
+  refuseBareUse('@Leader', args);
+  const [key, given = {}, ...rest] = args;
+  return (target, property, descriptor) => {
+    const method: unknown = checkTarget('@Leader', target, property, descriptor);
+    const where = whereOf(target, property);
+    checkLeaderKey(key, where);
+    if (rest.some((more) => more !== undefined)) {
+      throw new LockConfigurationError(
+        `${where}: @Leader takes a key and its options, and nothing after these.`,
+      );
+    }
+    if (isGenerator(method)) {
+      throw new LockConfigurationError(
+        `${where}: a generator function cannot be @Leader, its body would never run. Make it async.`,
+      );
+    }
+    const { service, ...own } = checkedOptions(given, where);
+    const label = own.label ?? asLabel(key);
+    injectService(target, service);
+    registerLeader(target, { name: property, where, key, options: { ...own, label }, service });
+  };
+};
+
 /**
  * Calls a method of a singleton provider or controller each time this process becomes the leader of `key`. At most one
  * process leads a key at a time. The process contends from `onApplicationBootstrap` on, until the app stops.
@@ -48,27 +73,7 @@ export type LeaderDecorator = <M extends (leadership: Leadership) => unknown>(
  *   while (!signal.aborted) await this.index.update({ signal });
  * }
  */
-export const Leader = (key: string, options?: LeaderOptions): LeaderDecorator => decorate(key, options);
-
-/** Plain JavaScript may call it with anything, so it checks all its arguments. */
-const decorate = (...args: readonly unknown[]): LeaderDecorator => {
-  refuseBareUse('@Leader', args);
-  const [key, given = {}] = args;
-  return (target, property, descriptor) => {
-    const method: unknown = checkTarget('@Leader', target, property, descriptor);
-    const where = whereOf(target, property);
-    checkLeaderKey(key, where);
-    if (isGenerator(method)) {
-      throw new LockConfigurationError(
-        `${where}: a generator function cannot be @Leader, its body would never run. Make it async.`,
-      );
-    }
-    const { service, ...own } = checkedOptions(given, where);
-    const label = own.label ?? asLabel(key);
-    injectService(target, service);
-    registerLeader(target, { name: property, where, key, options: { ...own, label }, service });
-  };
-};
+export const Leader: (key: string, options?: LeaderOptions) => LeaderDecorator = decorate;
 
 const checkLeaderKey: (key: unknown, where: string) => asserts key is string = (key, where) => {
   if (key === undefined) {

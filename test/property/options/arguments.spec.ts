@@ -32,6 +32,7 @@ const ON_ONE_LOCKABLE: Readonly<Record<string, Keyed>> = {
   withPermit: (locks, key) => locks.permits(key, ONE).withPermit(() => 'ran'),
   'permits().acquire': (locks, key) => locks.permits(key, ONE).acquire(),
   'permits().tryAcquire': (locks, key) => locks.permits(key, ONE).tryAcquire(),
+  lead: (locks, key) => locks.lead(key, () => undefined),
   semaphore: (locks, key) => locks.semaphore(key),
   countDownLatch: (locks, key) => locks.countDownLatch(key),
   inspect: (locks, key) => locks.inspect(key),

@@ -8,6 +8,7 @@ import type {
   SectionOptions,
 } from '../../../lib/core/settings/acquire-options.js';
 import type { WaitOptions } from '../../../lib/core/settings/object-call.js';
+import type { LeaderOptions, LeadOptions } from '../../../lib/leader/leader.options.js';
 import type { DecoratorOptions } from '../../../lib/locked/locked.options.js';
 import { watched } from '../../support/core/core-under-test.js';
 import { settled } from '../../support/core/virtual-runtime.js';
@@ -316,6 +317,10 @@ export const NUMBER_OF_PERMITS: { readonly permits: Option } = {
 };
 
 export const DECORATOR = { onBusy, service } satisfies Record<keyof DecoratorOptions, Option>;
+
+export const LEAD = { watchdogMs, label } satisfies Record<keyof LeadOptions, Option>;
+
+export const LEADER = { ...LEAD, service } satisfies Record<keyof LeaderOptions, Option>;
 
 /** Waits for semaphores and latches. */
 export const WAIT = { waitMs, signal } satisfies Record<keyof WaitOptions, Option>;

@@ -109,6 +109,8 @@ const ROWS: Readonly<Record<string, Row>> = {
     given('held', 'string'),
     optional({ waitMs: 0 }),
   ),
+  'testing.LockTesting.elect': row((key) => locks.testing.elect(key), given('k')),
+  'testing.LockTesting.revoke': row((key) => locks.testing.revoke(key), given('k')),
   'testing.LockTesting.loseEverywhere': row(
     (scenario, one) => locks.testing.loseEverywhere(scenario, one),
     given(() => 1),
@@ -130,6 +132,7 @@ const ELSEWHERE = [
   'index.withLocks',
   'index.Locked',
   'index.Limited',
+  'index.Leader',
   'index.lockKey',
   'index.currentLease',
   'index.RedisLockModule.forRoot',

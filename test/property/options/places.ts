@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import {
   createLockService,
+  Leader,
   Limited,
   LockConfigurationError,
   Locked,
@@ -19,7 +20,9 @@ import {
   WITHOUT_NEST,
   type LockInterceptorOptions,
 } from '../../../lib/redis-lock.options.js';
+import { leadersIn } from '../../../lib/leader/leader-methods.js';
 import { resolveTestingSettings, type TestingSettings } from '../../../lib/testing/testing-options.js';
+import { deferred } from '../../support/async.js';
 import * as rows from './calls.table.js';
 import { isLockable } from './good-keys.js';
 import type { Locks, Option, Options } from './option.js';
@@ -181,6 +184,61 @@ const decorator = (owner: '@Locked' | '@Limited'): Place => {
     },
   };
 };
+
+/** Runs the work in a leadership, as a call does. Its end stops the candidate. */
+const leading = async (
+  candidateOf: (lead: () => Promise<unknown>) => { stop(): Promise<void> },
+  work: Work,
+): Promise<unknown> => {
+  const done = deferred<unknown>();
+  const candidate = candidateOf(async () => {
+    try {
+      done.resolve(await work());
+    } catch (error) {
+      done.reject(error);
+    }
+  });
+  try {
+    return await done.promise;
+  } finally {
+    await candidate.stop();
+  }
+};
+
+const LEADERS: readonly Place[] = [
+  call('lead', rows.LEAD, LOCK, (locks, options, work) =>
+    leading((lead) => locks.lead(KEY, lead, options), work),
+  ),
+  {
+    title: '@Leader',
+    owner: '@Leader',
+    where: 'Index.lead: ',
+    options: rows.LEADER,
+    whole: 'optional',
+    give: async (options) => {
+      class Index {
+        work: Work = () => 'ran';
+
+        @((Leader as (...args: unknown[]) => MethodDecorator)(KEY, options))
+        async lead(): Promise<unknown> {
+          return this.work();
+        }
+      }
+      const instance = new Index();
+      // As the module does it, for the service that the options name.
+      const service = (options as { service?: string } | undefined)?.service;
+      const lead: Run = (locks, _options, work) => {
+        instance.work = work;
+        const [found] = leadersIn([{ instance }], service, locks);
+        return leading((run) => {
+          instance.work = run;
+          return locks.lead(found!.key, found!.lead, found!.options);
+        }, work);
+      };
+      return callFor(LOCK, lead)(options);
+    },
+  },
+];
 
 /** A method that takes a number instead of options. */
 const argument = (
@@ -357,6 +415,7 @@ export const PLACES: readonly Place[] = [
   ...CALLS,
   decorator('@Locked'),
   decorator('@Limited'),
+  ...LEADERS,
   ...ARGUMENTS,
   ...SETUPS,
 ];

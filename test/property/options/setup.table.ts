@@ -193,6 +193,11 @@ export const MODULE = {
     ...aFunction('a function that returns an object'),
     does: ({ module }, context: unknown) => expect(module!.context === context).toBe(true),
   },
+  leaders: {
+    ...choice(true, false),
+    otherwise: true,
+    does: ({ module }, leaders: boolean) => expect(module!.leaders).toBe(leaders),
+  },
   interceptor: {
     allows: (value) => typeof value === 'boolean' || isEmptyObject(value),
     examples: [true, false, {}],
