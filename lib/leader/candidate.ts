@@ -118,6 +118,7 @@ export class LeaderCandidate implements Candidate {
   /** Contends, leads, and contends again, until this process stops or an error makes that pointless. Never rejects. */
   private async contend(): Promise<void> {
     let failures = 0;
+    let vain = 0;
     while (!this.isStopped) {
       const startedAt = this.manager.now();
       let lease: Lease;
@@ -126,9 +127,10 @@ export class LeaderCandidate implements Candidate {
       } catch (error) {
         if (this.isStopped || codeOf(error) === 'LOCK_SHUTDOWN') return;
         if (HOPELESS.has(codeOf(error)!)) return this.gaveUp(error);
-        await this.pauseAfterNoElection(error, (failures += 1));
+        await this.pauseAfterNoElection(error, (vain += 1));
         continue;
       }
+      vain = 0;
       if (this.isStopped) return lease[Symbol.asyncDispose]();
       const electedAt = this.manager.now();
       const { reason, cause } = await this.leadWith(lease, startedAt);
@@ -215,8 +217,8 @@ export class LeaderCandidate implements Candidate {
   }
 
   /** The store failed. In an outage this is logged once, and the pause does not grow: the next leader is wanted soon. */
-  private pauseAfterNoElection(error: unknown, failures: number): Promise<void> {
-    if (failures === 1) {
+  private pauseAfterNoElection(error: unknown, times: number): Promise<void> {
+    if (times === 1) {
       this.logger.warn(
         `${this.name}: this process cannot contend now, and tries again each second or two. ${oneLine(textOf(error))}`,
       );

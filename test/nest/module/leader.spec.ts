@@ -37,7 +37,7 @@ const follow = async (name: string, { signal, key, fencingToken }: Leadership): 
 
 @Injectable()
 class Index {
-  readonly name = 'index';
+  readonly name: string = 'index';
 
   @Leader('leader:index')
   async lead(leadership: Leadership): Promise<void> {
@@ -284,7 +284,7 @@ describe('loading a class refuses @Leader', () => {
     }).toThrow('Loaded.lead: a static method cannot be @Leader');
     expect(() => {
       class Loaded {
-        @(Leader as never)
+        @(Leader as unknown as MethodDecorator)
         async lead(): Promise<void> {}
       }
       return Loaded;

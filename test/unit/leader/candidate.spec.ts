@@ -269,6 +269,25 @@ describe('the end of a candidate', () => {
     expect([stopped.state, space.inspect('lock:k')]).toEqual(['fulfilled', null]);
   });
 
+  it('stop() waits for the reply of the release', async () => {
+    const one = new Process();
+    const candidate = one.lead(obedient);
+    await settled();
+    const { exclusive } = one.store.kinds;
+    const release = exclusive.release.bind(exclusive);
+    const replies = deferred();
+    exclusive.release = async (...args) => {
+      await replies.promise;
+      return release(...args);
+    };
+    const stopped = watched(candidate.stop());
+    await runtime.pass(1_000);
+    expect(stopped.state).toBe('pending');
+    replies.resolve();
+    await settled();
+    expect(stopped.state).toBe('fulfilled');
+  });
+
   it('stop() ends a wait in the queue, and a pause after an error', async () => {
     const [one, other] = [new Process(), new Process()];
     one.lead(obedient);
@@ -337,10 +356,15 @@ describe('an outage of the store', () => {
     expect(attempts).toBeGreaterThan(10);
     expect(attempts).toBeLessThan(60);
     expect(most).toBe(1);
-    expect(one.log.lines.filter((line) => line.includes('cannot contend now'))).toHaveLength(1);
+    const outages = (): number => one.log.lines.filter((line) => line.includes('cannot contend now')).length;
+    expect(outages()).toBe(1);
     exclusive.acquire = acquire;
     await runtime.pass(2_000);
     expect(candidate.isLeader).toBe(true);
+    exclusive.acquire = () => Promise.reject(new StoreFailure('cut again', 'not-executed'));
+    one.last.leadership.resign();
+    await runtime.pass(20_000);
+    expect(outages()).toBe(2);
   });
 });
 
@@ -367,6 +391,13 @@ describe('lead', () => {
     expect(one.locks.held()).toMatchObject([{ key: 'k', label: 'index', remainingMs: 9_000 }]);
     await runtime.pass(60_000);
     expect(candidate.isLeader).toBe(true);
+  });
+
+  it('is renewed without options, too', async () => {
+    const one = new Process({ leaseMs: 100, maxHoldMs: 5_000 });
+    const candidate = one.lead();
+    await runtime.pass(60_000);
+    expect([candidate.isLeader, one.calls.length]).toEqual([true, 1]);
   });
 
   it('works without fencing: only the token is refused', async () => {
