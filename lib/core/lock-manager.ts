@@ -78,7 +78,7 @@ export class LockManager implements LeaseHost {
     return this.store.place ?? '';
   }
 
-  /** What a candidate for a leadership uses of the service beside {@link acquire}. */
+  /** @internal What a candidate for a leadership uses of the service beside {@link acquire}. */
   get surroundings(): Pick<CoreContext, 'runtime' | 'events' | 'logger' | 'onStop' | 'finalKey'> {
     return this.core;
   }

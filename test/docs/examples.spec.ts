@@ -234,7 +234,12 @@ describe('the examples of the documentation', () => {
 
   it('the tests on the page about testing pass', async () => {
     expect([...world.writtenTests.keys()]).toEqual([
-      ...['orders one piece', 'takes no order while another process sells tea', 'starts without Redis'],
+      ...[
+        'orders one piece',
+        'takes no order while another process sells tea',
+        'watches prices while it leads',
+        'starts without Redis',
+      ],
     ]);
     for (const test of world.writtenTests.values()) await test();
   });

@@ -56,8 +56,8 @@ const OPENTELEMETRY_OPTIONS = [
 const LIST_OPTIONS = ['lib/core/listing.ts', 'ListOptions'] as const;
 const ZOOKEEPER_OPTIONS = ['lib/stores/zookeeper/zookeeper.store.ts', 'ZooKeeperStoreOptions'] as const;
 
-/** The pages of the objects without a holder. */
-const OBJECTS = ['semaphore', 'countdown-latch'];
+/** The pages of the objects without a holder, and of what is built on a kind. */
+const OBJECTS = ['semaphore', 'countdown-latch', 'leader'];
 
 /** What is written as code in a text, in words. */
 const wordsIn = (text: string): Set<string> =>
@@ -104,6 +104,9 @@ describe('the documentation', () => {
     ['lib/core/objects/semaphore.ts', 'Semaphore', 'docs/locks/semaphore.md'],
     ['lib/core/objects/count-down-latch.ts', 'CountDownLatch', 'docs/locks/countdown-latch.md'],
     ['lib/core/settings/object-call.ts', 'WaitOptions', 'docs/locks/semaphore.md'],
+    ['lib/leader/leader.options.ts', 'LeaderOptions', 'docs/locks/leader.md'],
+    ['lib/leader/leadership.ts', 'Leadership', 'docs/locks/leader.md'],
+    ['lib/leader/candidate.ts', 'Candidate', 'docs/locks/leader.md'],
     ['lib/stores/memory/memory-space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
   ])('names everything of %s: %s in %s', (file, type, path) => {
     // What is inherited from the module's settings is described there.

@@ -34,7 +34,7 @@ channel.on('finish', () => finish.resolve());
 
 const recipes: Readonly<Record<Recipe, () => Promise<void>>> = {
   leader: async () => {
-    const { IndexLeader } = await runPage('docs/recipes/scheduled-jobs.md', server);
+    const { IndexLeader } = await runPage('docs/locks/leader.md', server);
     // One long step, until the signal aborts.
     world.during.set('rebuildIndex', async () => {
       const [{ signal }] = world.calls.at(-1)!.args as [{ signal: AbortSignal }];
