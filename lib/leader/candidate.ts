@@ -2,6 +2,7 @@ import { oneLine, textOf } from '../core/errors/describe.js';
 import { LockError, type LockErrorCode } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
 import type { LockManager } from '../core/lock-manager.js';
+import { printsOnly } from '../core/printing.js';
 import { unbound } from '../core/runtime.js';
 import type { LockCall } from '../core/settings/lock-call.js';
 import type { ShownKey } from '../core/shown-key.js';
@@ -260,6 +261,8 @@ export class LeaderCandidate implements Candidate {
     return this.manager.surroundings.logger;
   }
 }
+
+printsOnly(LeaderCandidate, ({ label, isLeader }) => ({ label, isLeader }));
 
 /** Returns whether an error is what the abort of the signal leads to. */
 const isAbort = (error: unknown, { reason }: AbortSignal): boolean =>

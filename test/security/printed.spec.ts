@@ -219,6 +219,10 @@ describe('with redactKey, no key is in a print of', () => {
     const abort = new AbortController();
     const waiting = locks.acquire(KEY, { waitMs: 60_000, signal: abort.signal });
     await until(() => locks.usage.leases === 2);
+    const leaderships: main.Leadership[] = [];
+    const candidate = locks.lead(`${KEY}/leader`, (leadership) => void leaderships.push(leadership));
+    await until(() => leaderships.length > 0, { what: 'the process leads' });
+    expectNoKey({ candidate, leaderships }, 'a leader');
     const permits = locks.permits(`${KEY}/p`, { permits: 1 });
     const semaphore = locks.semaphore(`${KEY}/s`);
     await semaphore.trySetPermits(1);
