@@ -218,8 +218,7 @@ const checkInside = (value: unknown): readonly Lease[] => {
 
 const EXAMPLES: Partial<Record<CallName, string>> = { permits: 'permits: 3', lead: 'watchdogMs: 10_000' };
 
-const exampleFor = (name: CallName): string =>
-  `an object such as { ${EXAMPLES[name] ?? 'waitMs: 2_000'} }`;
+const exampleFor = (name: CallName): string => `an object such as { ${EXAMPLES[name] ?? 'waitMs: 2_000'} }`;
 
 const readCall = (
   options: AnyCallOptions,
