@@ -15,6 +15,7 @@ export {
 export type { Permits } from './permits.js';
 export { withLocks, type LockOfService, type MultiSection } from './multi-lock/with-locks.js';
 export type { MultiLease, PartOfLease } from './multi-lock/multi-lease.js';
+export { runOrDelay, type DelayableJob, type RunOrDelayOptions } from './run-or-delay.js';
 
 export { Locked } from './locked/locked.decorator.js';
 export { Limited } from './locked/limited.decorator.js';

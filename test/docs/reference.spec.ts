@@ -96,6 +96,7 @@ describe('the documentation', () => {
     [...ZOOKEEPER_OPTIONS, 'docs/stores/zookeeper.md'],
     [...OPENTELEMETRY_OPTIONS, 'docs/operations/telemetry.md'],
     [...LIST_OPTIONS, 'docs/guide/lock-service.md'],
+    ['lib/run-or-delay.ts', 'RunOrDelayOptions', 'docs/guide/job-queues.md'],
     ['lib/core/listing.ts', 'ListedLock', 'docs/guide/lock-service.md'],
     ['lib/core/listing.ts', 'LockList', 'docs/guide/lock-service.md'],
     ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],

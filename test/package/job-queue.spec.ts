@@ -19,14 +19,14 @@ const writeRecipe = async (app: ConsumerApp): Promise<readonly string[]> => {
   return files.map(({ name }) => name);
 };
 
-describe('the recipe for job queues', { timeout: RUN_TIMEOUT_MS }, () => {
+describe('the page about job queues', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;
   let server: RedisServer;
 
   beforeAll(async () => {
     server = await RedisServer.start();
     app = await ConsumerApp.install('job-queue');
-    expect(await writeRecipe(app)).toEqual(['or-delay.ts', 'crm.processor.ts']);
+    expect(await writeRecipe(app)).toEqual(['crm.processor.ts', 'ledger.processor.ts']);
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 
@@ -41,6 +41,20 @@ describe('the recipe for job queues', { timeout: RUN_TIMEOUT_MS }, () => {
       failed: 0,
       runs: 9,
       mostAtOnce: 2,
+    });
+  });
+
+  it('runs jobs of a customer in order, with two workers of which one stops, and fails none', async () => {
+    expect(await app.run('dist/order.js', { REDIS_URL: server.url })).toEqual({
+      ...{ began: true, done: true, failed: 0, overlaps: 0, open: 0, outOfOrder: 0 },
+    });
+  });
+
+  it('delays a job in each major version of BullMQ, and counts no attempt since BullMQ 5', async () => {
+    const since5 = { delayed: true, failedMeanwhile: 0, counted: false, runs: 2 };
+    const before = { ...since5, counted: true, runs: 1 };
+    expect(await app.run('dist/versions.js', { REDIS_URL: server.url })).toEqual({
+      ...{ bullmq: since5, 'bullmq-5': since5, 'bullmq-4': before, 'bullmq-3': before },
     });
   });
 });

@@ -66,6 +66,13 @@ const ROWS: Readonly<Record<string, Row>> = {
     given(() => 1),
   ),
   'index.findLease': row(index.findLease, given('k', 'string', 'undefined')),
+  'index.runOrDelay': row(
+    index.runOrDelay,
+    given({ moveToDelayed: () => Promise.resolve() }),
+    given('token', 'string'),
+    given(() => 1),
+    optional({ delayMs: 1 }),
+  ),
   'index.LockExceptionFilter': row(
     (adapter, one) => new index.LockExceptionFilter(adapter, one),
     given({}, 'object', 'undefined', 'null'),

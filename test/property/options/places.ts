@@ -7,6 +7,7 @@ import {
   Locked,
   LockError,
   RedisLockModule,
+  runOrDelay,
   withLocks,
   type LockService,
   type LockServiceOptions,
@@ -25,7 +26,7 @@ import { resolveTestingSettings, type TestingSettings } from '../../../lib/testi
 import { deferred } from '../../support/async.js';
 import * as rows from './calls.table.js';
 import { isLockable } from './good-keys.js';
-import type { Locks, Option, Options } from './option.js';
+import { ms, type Locks, type Option, type Options } from './option.js';
 import * as setup from './setup.table.js';
 import { KEY, VirtualLocks } from './virtual-locks.js';
 
@@ -411,8 +412,22 @@ const SETUPS: readonly Place[] = [
   },
 ];
 
+const JOBS: readonly Place[] = [
+  {
+    title: 'runOrDelay',
+    owner: 'runOrDelay',
+    options: { delayMs: ms(1) },
+    whole: 'optional',
+    give: async (options) => {
+      await runOrDelay({ moveToDelayed: () => Promise.resolve() }, 'token', () => 'ran', options);
+      return undefined;
+    },
+  },
+];
+
 export const PLACES: readonly Place[] = [
   ...CALLS,
+  ...JOBS,
   decorator('@Locked'),
   decorator('@Limited'),
   ...LEADERS,

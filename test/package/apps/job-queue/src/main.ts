@@ -1,47 +1,15 @@
 // Workers that stop while their jobs wait for a permit, as at a deploy.
-import 'reflect-metadata';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { BullModule, getQueueToken } from '@nestjs/bullmq';
-import { Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
-import type { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
-import { LockError, RedisLockModule } from 'nest-redis-lock';
+import { LockError } from 'nest-redis-lock';
 import { CrmClient } from './crm.client.js';
 import { CrmProcessor, CrmService } from './crm.processor.js';
-import { redisUrl } from './shared/exercise.js';
+import { connection, start, until } from './setup.js';
 
 const JOBS = 8;
-const DEADLINE_MS = 20_000;
 
-const until = async (condition: () => boolean | Promise<boolean>): Promise<boolean> => {
-  const deadline = performance.now() + DEADLINE_MS;
-  while (performance.now() < deadline) {
-    if (await condition()) return true;
-    await sleep(5);
-  }
-  return false;
-};
+const startCrm = () => start('crm', CrmClient, CrmService, CrmProcessor);
 
-const { hostname, port } = new URL(redisUrl());
-const connection = { host: hostname, port: Number(port) };
-
-@Module({
-  imports: [
-    RedisLockModule.forRoot({ redis: redisUrl() }),
-    BullModule.forRoot({ connection }),
-    BullModule.registerQueue({ name: 'crm' }),
-  ],
-  providers: [CrmClient, CrmService, CrmProcessor],
-})
-class AppModule {}
-
-const start = async () => {
-  const app = await NestFactory.createApplicationContext(AppModule, { logger: ['error', 'warn'] });
-  return { app: app.enableShutdownHooks(), queue: app.get<Queue>(getQueueToken('crm')) };
-};
-
-const first = await start();
+const first = await startCrm();
 /** The codes of all lock errors that the work of jobs ended with. */
 const codes = new Set<string>();
 const service = first.app.get(CrmService);
@@ -69,7 +37,7 @@ const afterStop = {
   active: await redis.llen('bull:crm:active'),
 };
 
-const second = await start();
+const second = await startCrm();
 const allDone = await until(async () => (await second.queue.getCompletedCount()) === JOBS + 1);
 const failed = await second.queue.getFailedCount();
 await second.app.close();
