@@ -325,6 +325,27 @@ describe('the examples of the documentation', () => {
     expect(await service.check()).toBe('ok');
   });
 
+  it('render() fails open: it works without the lock while the store is away, and not while the lock is taken', async () => {
+    type Thumbnails = Type<{ render(sku: string): Promise<void> }>;
+    const type = onPage<Thumbnails>('docs/guide/errors.md', 'Thumbnails');
+    const { service, locks } = await instance(type);
+    await using _lease = await locks.acquire('thumbnail:tea');
+    await expect(service.render('tea')).rejects.toMatchObject({ code: 'LOCK_TAKEN' });
+    expect(names()).toEqual([]);
+    const redis = `redis://127.0.0.1:${await freePort()}`;
+    const away = await instance(type, [RedisLockModule.forRoot({ redis })]);
+    await away.service.render('tea');
+    expect(names()).toEqual(['report']);
+  });
+
+  it('render() does not repeat work that has begun and fails as a store does', async () => {
+    type Thumbnails = Type<{ render(sku: string): Promise<void> }>;
+    const { service } = await instance(onPage<Thumbnails>('docs/guide/errors.md', 'Thumbnails'));
+    world.during.set('report', () => Promise.reject(new lib.LockStoreError('inner', 'not-executed')));
+    await expect(service.render('tea')).rejects.toThrow('inner');
+    expect(names()).toEqual(['report']);
+  });
+
   it('the exclusive lock is taken around a method, around a function, and until the end of a block', async () => {
     const { service, locks } = await instance(onPage<Type<Reports>>('docs/locks/exclusive.md', 'Reports'));
     const keys: string[] = [];
