@@ -93,8 +93,9 @@ const isNodeRedis = (source: object): boolean =>
 const refuseOthers = (source: object, given: string): void => {
   if (isNodeRedis(source)) {
     throw new LockConfigurationError(
-      `redis: ${given} is a client of node-redis (the package "redis"), and the locks need ioredis. Give the URL, ` +
-        'ioredis options or an ioredis client; the locks open connections of their own in any case.',
+      `redis: ${given} is a client of node-redis (the package "redis"), and the locks need ioredis: they open ` +
+        'connections of their own in any case. Give the URL of the client, or { host, port, username, password, db, tls }: ' +
+        'host and port stand in its socket, db is its database, and tls is {} if its socket has tls: true.',
     );
   }
   if ((source as { isCluster?: unknown }).isCluster === true) {

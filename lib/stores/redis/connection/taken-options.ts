@@ -35,7 +35,7 @@ const CLUSTER = 'cluster: [some of its servers]';
 /** What to write instead of fields of other clients. */
 const INSTEAD: Readonly<Record<string, string>> = {
   ...{ url: URL_ITSELF, uri: URL_ITSELF, connectionString: URL_ITSELF },
-  socket: 'its host and port, or its path, beside the other options',
+  socket: 'its host and port, or its path, beside the other options, and tls: {} if it has tls: true',
   redisOptions: 'its options beside the other ones',
   ...{ nodes: CLUSTER, rootNodes: CLUSTER, startupNodes: CLUSTER, database: 'db', ssl: 'tls' },
 };
