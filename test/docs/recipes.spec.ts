@@ -96,6 +96,53 @@ describe('a job that succeeds once an hour', () => {
   });
 });
 
+describe('a job that is made at run time', () => {
+  it('runs once for all replicas in its window', async () => {
+    const { SavedJobs } = await runPage(JOBS, lab.server);
+    const database = await new DataSource({ type: 'sqljs' }).initialize();
+    await database.query('CREATE TABLE job (name TEXT, cron TEXT)');
+    await database.query("INSERT INTO job VALUES ('prices', '* * * * * *')");
+    const skips: string[] = [];
+    for (const _replica of ['one', 'two']) {
+      const module = await Test.createTestingModule({
+        imports: [ScheduleModule.forRoot(), RedisLockModule.forRoot({ redis: lab.server.url })],
+        providers: [SavedJobs as Type, world.StockRepository, { provide: DataSource, useValue: database }],
+      })
+        .setLogger(new RecordingLogger())
+        .compile();
+      opened.push(module);
+      module.get(LockService).on('busy', ({ key }) => skips.push(key));
+      await module.init();
+    }
+    await until(() => skips.length >= 2, { what: 'two triggers are skipped' });
+    expect(new Set(skips)).toEqual(new Set(['job:prices']));
+    expect(world.calls.map(({ name }) => name)).toEqual(['report']);
+    await database.destroy();
+  });
+});
+
+describe('a job with a row', () => {
+  it('runs again after an error, and not after a success, on a store without windows', async () => {
+    const { JobsWithRow } = await runPage(JOBS, lab.server);
+    const database = await new DataSource({ type: 'sqljs' }).initialize();
+    await database.query('CREATE TABLE job_run (job TEXT, day TEXT, PRIMARY KEY (job, day))');
+    const module = await Test.createTestingModule({
+      imports: [RedisLockModule.forRoot({ redis: lab.server.url })],
+      providers: [JobsWithRow as Type, world.StockRepository, { provide: DataSource, useValue: database }],
+    })
+      .setLogger(new RecordingLogger())
+      .compile();
+    opened.push(module);
+    await module.init();
+    const job = module.get<{ nightly(): Promise<void> }>(JobsWithRow as Type);
+    vi.spyOn(module.get(world.StockRepository), 'report').mockRejectedValueOnce(new Error('no paper'));
+    await expect(job.nightly()).rejects.toThrow('no paper');
+    for (const _trigger of [1, 2, 3]) await job.nightly();
+    expect(world.calls.map(({ name }) => name)).toEqual(['report']);
+    await database.destroy();
+  });
+});
+
 describe('the leader', () => {
   it(
     'is one process, and another one after SIGSTOP, SIGTERM and SIGKILL',

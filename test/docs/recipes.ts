@@ -6,12 +6,14 @@ type Modules = Record<string, unknown>;
 /** What examples may import. A process loads only what its examples use: all of it takes seconds. */
 const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   'node:diagnostics_channel': () => import('node:diagnostics_channel'),
+  'node:crypto': () => import('node:crypto'),
   'node:timers/promises': () => import('node:timers/promises'),
   '@nestjs/common': () => import('@nestjs/common'),
   '@nestjs/core': () => import('@nestjs/core'),
   '@nestjs/schedule': () => import('@nestjs/schedule'),
   '@nestjs/testing': () => import('@nestjs/testing'),
   '@nestjs-cls/transactional': () => import('./world.js'),
+  cron: () => import('cron'),
   'nestjs-cls': () => import('nestjs-cls'),
   'nest-redis-lock': () => import('nest-redis-lock'),
   'nest-redis-lock/fencing': () => import('nest-redis-lock/fencing'),
