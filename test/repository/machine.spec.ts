@@ -1,4 +1,4 @@
-import { chmod, cp, mkdir, mkdtemp, readFile, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -110,7 +110,7 @@ describe('npm test on a machine without a Redis server that cannot be installed'
       await writeFile(join(folder, name), none);
     for (const name of ['tsconfig.json', 'nest-cli.json']) await writeFile(join(folder, name), '{}');
     for (const name of ['nest', 'tsc', 'rolldown']) await program(`node_modules/.bin/${name}`, '#!/bin/sh\n');
-    await symlink(join(repository, 'node_modules', 'typescript'), join(folder, 'node_modules', 'typescript'));
+    await writeFile(join(folder, '.ci', 'declarations.mjs'), '');
     const vitest = `import { writeFileSync } from 'node:fs'; writeFileSync('ran', process.argv.slice(2).join(' '));`;
     await writeFile(join(folder, 'node_modules', 'vitest', 'vitest.mjs'), vitest);
   });
