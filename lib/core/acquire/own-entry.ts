@@ -74,7 +74,12 @@ export class OwnEntry {
    * Whether a section may begin on what a message said, for a lease that is renewed so. A forced unlock may have ended an
    * older grant.
    */
-  isCertain(grant: Grant, watchdogMs: number | undefined, forcedAt: number | undefined, now: number): boolean {
+  isCertain(
+    grant: Grant,
+    watchdogMs: number | undefined,
+    forcedAt: number | undefined,
+    now: number,
+  ): boolean {
     if (watchdogMs === undefined || watchdogMs !== this.watchdogMs) return false;
     const { since = this.sentAt, validForMs, session } = grant;
     if (forcedAt !== undefined && since <= forcedAt) return false;

@@ -207,7 +207,8 @@ export class Hold {
    * has the hold as it was acquired. Returns whether it was added.
    */
   addLease(watchdogMs: number, now: number): boolean {
-    const mayJoin = now < (this.joinableUntil ?? -Infinity) && this.watchdog === watchdogMs && this.keptUntil <= now;
+    const mayJoin =
+      now < (this.joinableUntil ?? -Infinity) && this.watchdog === watchdogMs && this.keptUntil <= now;
     if (!mayJoin || !this.isSound(now)) return false;
     this.leaseCount += 1;
     return true;

@@ -122,7 +122,9 @@ describe('standard decorators are told from those of Nest, and the error names t
 
 describe('options that would do nothing are refused', () => {
   it('options after the options', () => {
-    expect(declaring('order', { waitMs: 5 }, () => ({}), { leaseMs: 5 }).message).toMatch(/nothing after these/);
+    expect(declaring('order', { waitMs: 5 }, () => ({}), { leaseMs: 5 }).message).toMatch(
+      /nothing after these/,
+    );
   });
 
   it('but an explicit undefined does nothing anywhere, so it may be there', () => {
