@@ -17,14 +17,15 @@ const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts
 
 /**
  * What `.ci/run` has beside `npm test`: the contract on a cluster, more of the sample app, whole apps that npm installs, the
- * soak. Tests of the scripts and of the tests' own tools, other versions beside this one, and a process that asks for more
- * than its store serves, are there, too.
+ * soak, and processes that lead. Tests of the scripts and of the tests' own tools, other versions beside this one, and a
+ * process that asks for more than its store serves, are there, too.
  */
 const GATE = [
   'test/contract/on-redis/cluster.spec.ts',
   'test/e2e/flash-sale-{serve,stores}.spec.ts',
   'test/faults/on-{redis,sql}/mistakes.spec.ts',
   'test/faults/{topology,versions}/*.spec.ts',
+  'test/integration/leader/leader.spec.ts',
   'test/package/{migration,nest-11,nest-12}.spec.ts',
   'test/repository/*.spec.ts',
   'test/settings/*.spec.ts',

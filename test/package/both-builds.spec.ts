@@ -30,14 +30,22 @@ interface BothBuildsReport {
 
 /** What depends on Nest, and so each build has one. */
 const OF_NEST_LAYER = [
-  ...['InjectLockService', 'Limited', 'LockExceptionFilter', 'LockHttpException', 'LockModule', 'Locked'],
+  ...[
+    'InjectLockService',
+    'Leader',
+    'Limited',
+    'LockExceptionFilter',
+    'LockHttpException',
+    'LockModule',
+    'Locked',
+  ],
   ...['RedisLockModule', 'createLockService', 'getLockServiceToken'],
 ];
 const OF_CORE = [
   ...['LockAbortedError', 'LockConfigurationError', 'LockError', 'LockKeyError', 'LockLostError'],
   ...['LockNotAcquiredError', 'LockStoreError', 'QuorumStore', 'RedisStore', 'StoreFailure', 'StoreHosts'],
   ...['StoreQueueEntry', 'currentLease', 'detached', 'fenceTransaction', 'findLease', 'lockKey'],
-  ...['migrateFencing', 'sweepFences', 'withLocks'],
+  ...['migrateFencing', 'runOrDelay', 'sweepFences', 'withLocks'],
 ];
 
 const inBoth = (...kinds: readonly string[]): Kinds => ({ esm: kinds, cjs: kinds });

@@ -6,7 +6,7 @@ const ERROR = 'code key label retryable';
 const STORE = 'name place lease commandTimeoutMs kinds open checkKey inspect forceUnlock ping close';
 
 const SERVICE =
-  'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect list ' +
+  'withLock tryWithLock acquire tryAcquire permits semaphore countDownLatch inspect lead list ' +
   'isLocked forceUnlock revoke held usage ping on instanceId';
 
 /** The public members of each exported class: static members and members of its instances. */
@@ -25,7 +25,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   LockLostError: `${ERROR} reason`,
   LockNotAcquiredError: `${ERROR} waitersAhead heldAs holder retryAfterMs heldAround`,
   LockService: SERVICE,
-  LockTesting: 'hold loseEverywhere',
+  LockTesting: 'elect hold loseEverywhere revoke',
   LossReport: 'failed runs steps throwIfUnfenced toString unfenced writes',
   LockStoreError: `${ERROR} outcome reason`,
   MemorySpace: 'size',
