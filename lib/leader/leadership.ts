@@ -3,7 +3,7 @@ import type { LeadershipEnd, LossReason } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
 
 /**
- * What a leader gets for the time that it leads.
+ * One leadership, as the function of the leader gets it.
  *
  * @example
  * async lead({ signal, fencingToken }: Leadership): Promise<void> {

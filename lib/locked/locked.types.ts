@@ -130,9 +130,9 @@ export interface LockedSignature extends SectionDecorator<OptionsOfLocked, KeyRe
    * - `<<req.user.id>>` for `@Req() req`: the HTTP request; `<<$name>>`: the module's `context`
    *
    * A mistake in a key throws `LockKeyError` when the class is loaded, a wrong option throws `LockConfigurationError`.
-   * Options and defaults: `LockedOptions`. Durations are whole ms. What varies is returned by a function of the instance and
-   * the arguments: `(self, userId) => ({ waitMs: self.config.waitMs })`. It is checked at each call, once for each object that
-   * it returns. The errors below are those of a call; errors of the
+   * Options and defaults: `LockedOptions`. Durations are whole ms. A function returns options that vary, from the instance
+   * and the arguments: `(self, userId) => ({ waitMs: self.config.waitMs })`. Each object that it returns is checked once. The
+   * errors below are those of a call; errors of the
    * method itself are not changed.
    *
    * Inside a section of the same key a call is an ordinary caller, unless its caller makes it a nested call:

@@ -52,14 +52,13 @@ export const sql = (strings: TemplateStringsArray, ...parts: readonly (Sql | Sql
 
 const joinedTexts = (strings: readonly string[], parts: readonly (Sql | SqlValue)[]): readonly string[] => {
   const texts = [strings[0]!];
-  parts.forEach((part, i) => {
-    const after = strings[i + 1]!;
-    const own = textsOf(part);
-    if (!own) return texts.push(after);
-    texts[texts.length - 1] += own[0]!;
-    texts.push(...own.slice(1));
-    return (texts[texts.length - 1] += after);
-  });
+  for (const [i, part] of parts.entries()) {
+    // A value ends a text, and so does each value of a part.
+    const [first, ...others] = textsOf(part) ?? ['', ''];
+    texts[texts.length - 1] += first!;
+    texts.push(...others);
+    texts[texts.length - 1] += strings[i + 1]!;
+  }
   return texts;
 };
 

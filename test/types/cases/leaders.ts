@@ -1,4 +1,4 @@
-// What @Leader and lead take and give.
+// Types that `@Leader` and `lead` accept, and types that they refuse.
 import { expectTypeOf } from 'vitest';
 import { Leader, type Candidate, type Leadership, type LockService } from 'nest-redis-lock';
 

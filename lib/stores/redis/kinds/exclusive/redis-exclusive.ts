@@ -14,7 +14,7 @@ import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import { COMMIT } from '../commit.js';
 import type { AtNode } from '../../quorum/node-store.js';
 import { stringsArg, isOtherType, type AtStrings } from '../foreign-holds.js';
-import { tokensArg } from '../proposed-token.js';
+import { tokensArg } from '../tokens-argument.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { QUEUE_BATCH_PARTS, QUEUE_FORCING, QUEUE_SCRIPTS, RedisQueue } from './redis-queue.js';
 import { readAcquire, readExclusiveExtend, readExclusiveRelease, readInspect } from './replies.js';

@@ -1,6 +1,6 @@
 import { COUNTER_PREFIX } from '../../../key-rule.js';
 import { TIME } from '../../connection/script-batch.js';
-import { orProposed, readTokens } from '../proposed-token.js';
+import { orProposed, readTokens } from '../tokens-argument.js';
 
 /**
  * The scripts of the exclusive lock. The hold is Redisson's: a hash with one field, the owner's id, whose value

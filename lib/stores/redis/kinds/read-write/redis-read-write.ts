@@ -13,7 +13,7 @@ import { Script } from '../../connection/script.js';
 import type { BatchPart, PartRun } from '../../connection/script-batch.js';
 import type { AtNode } from '../../quorum/node-store.js';
 import { stringsArg, type AtStrings } from '../foreign-holds.js';
-import { tokensArg } from '../proposed-token.js';
+import { tokensArg } from '../tokens-argument.js';
 import type { RedisKind, RedisLink } from '../redis-link.js';
 import { readExtend, readRelease } from '../shared-replies.js';
 import {

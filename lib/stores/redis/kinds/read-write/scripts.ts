@@ -1,5 +1,5 @@
 import { counterOf, FOREIGN_WORD, isForeign } from '../exclusive/scripts.js';
-import { orProposed, readTokens } from '../proposed-token.js';
+import { orProposed, readTokens } from '../tokens-argument.js';
 import { READ_WRITE_BASICS, READ_WRITE_ENTER, READ_WRITE_QUEUE } from './functions.js';
 import { READER_INDEX } from './reader-index.js';
 
