@@ -2,6 +2,7 @@ import type { Runtime } from '../../core/runtime.js';
 import { Lane } from '../sql/lane.js';
 import { HEIR_MS, type Place, type Places, type Sight, type WakeUps } from '../sql/places.js';
 import type { SqlSession, Statement } from '../sql/sql.js';
+import { MAX_QUEUED } from '../sql/sql-terms.js';
 
 /** Bells that are waited for at the same time at most, each on a connection. Keys of further ones are only polled. */
 const MAX_PARKED = 4;
@@ -9,9 +10,7 @@ const MAX_PARKED = 4;
 export const PARKED_S = 2;
 /** Time in ms within which such a statement has its reply. */
 const TIMEOUT_MS = 3_000;
-/** A bell that answers within this time in ms although nothing was released has no owner, or there is none. */
-const TOO_SOON_MS = 3;
-/** For how long the bell of a key is left alone then, in ms. */
+/** For how long the bell of a key is left alone that has no owner, in ms. */
 const LEFT_ALONE_MS = 500;
 /** A connection that waits for no bell is closed after this time in ms. */
 const IDLE_MS = 10_000;
@@ -19,6 +18,12 @@ const IDLE_MS = 10_000;
 const FIRST_MS = 250;
 /** Part of the time until it is the heir after which a process looks where it stands. */
 const NEARER = 0.9;
+
+/** What a statement says that has waited for a bell. */
+export interface Heard extends Sight {
+  /** Whether a process had the bell. One without owner rings at once, and again. */
+  readonly hadOwner: boolean;
+}
 
 interface BellHost {
   readonly runtime: Runtime;
@@ -29,7 +34,7 @@ interface BellHost {
    * Waits for the bell of the process before this one in the wait queue of a key; for the first one, for that of the
    * holder.
    */
-  wait(finalKey: string): Statement<Sight>;
+  wait(finalKey: string): Statement<Heard>;
 }
 
 /**
@@ -66,6 +71,8 @@ export class MysqlBell implements WakeUps {
     if (!this.own) this.ring();
     const { finalKey } = place;
     if (this.closed || parked.has(finalKey) || parked.size >= MAX_PARKED) return;
+    // Outside of the wait queue it has no bell to wait for. All processes there would ask at each release.
+    if (place.rank === MAX_QUEUED) return;
     const now = host.runtime.now();
     for (const [other, until] of leftAlone) if (until <= now) leftAlone.delete(other);
     if (leftAlone.has(finalKey)) return;
@@ -143,11 +150,10 @@ export class MysqlBell implements WakeUps {
     const { runtime } = host;
     for (let place = first; ;) {
       this.parked.set(finalKey, { place, grants: place.grants });
-      const sentAt = runtime.now();
       const reply = await lane.run(() => host.wait(finalKey)).catch(() => undefined);
       const still = reply && this.places?.heard(finalKey, reply);
       if (reply && !still) return;
-      if (!still || runtime.now() - sentAt < TOO_SOON_MS) {
+      if (!still || !reply.hadOwner) {
         this.leftAlone.set(finalKey, runtime.now() + LEFT_ALONE_MS);
         return;
       }

@@ -3,13 +3,12 @@ import type { Runtime } from '../../core/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
 import { rehearse } from '../sql/rehearsal.js';
 import { raw, sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';
-import type { Sight } from '../sql/places.js';
 import type { RunStatement, SqlDialect } from '../sql/sql-dialect.js';
 import { CommonStatements, MAX_HOLDERS, NoteRows, permitStateOf } from '../sql/sql-statements.js';
 import { bytes, HEAD, ID_LENGTH, ID_START, nameOf, nothing } from '../sql/sql-terms.js';
 import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnections, checkRights, checkSettings, checkTable, migrateTable } from './mysql-checks.js';
-import { MysqlBell, PARKED_S } from './mysql-bell.js';
+import { MysqlBell, PARKED_S, type Heard } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
@@ -61,7 +60,7 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
       sql: sql`SELECT RELEASE_LOCK(${bell}), GET_LOCK(${bell}, ${PARKED_S})`,
       read: nothing,
     };
-    const wait = (finalKey: string): Statement<Sight> => this.exclusive.waitForBell(finalKey);
+    const wait = (finalKey: string): Statement<Heard> => this.exclusive.waitForBell(finalKey);
     this.bell = pooled ? undefined : new MysqlBell({ runtime, connect: () => this.connect(), ring, wait });
     this.exclusive = new MysqlExclusive(this.names, this.bell);
     this.permit = new MysqlPermit(this.names);

@@ -22,7 +22,7 @@ import {
   TURN_US,
   US,
 } from '../sql/sql-terms.js';
-import { PARKED_S } from './mysql-bell.js';
+import { PARKED_S, type Heard } from './mysql-bell.js';
 import {
   BELL,
   COMMIT,
@@ -34,6 +34,7 @@ import {
   peeked,
   READ_ONLY,
   RELEASED,
+  rowsOf,
   rowsOfClaims,
   textRowsOf,
   type MysqlNames,
@@ -238,19 +239,23 @@ SELECT t.name, t.owner, t.until - LAST_INSERT_ID() AS left_us FROM ${wanted} ${b
 
   /**
    * Waits for the bell of the process before this one. Where that does not ring, or is this process the first one,
-   * waits for the bell of the holder. While it waits, it has nothing of the table locked.
+   * waits for the bell of the holder. While it waits, it has nothing of the table locked. A process outside of the wait
+   * queue waits for none: all of them would ask at each release.
    */
-  waitForBell(finalKey: string): Statement<Sight> {
+  waitForBell(finalKey: string): Statement<Heard> {
     const { table, me } = this.names;
     const name = nameOf(finalKey);
     const at = sql`LOCATE(${me}, queue)`;
     const before = raw(String(ID_LENGTH));
     return {
       sql: sql`SET @bell = COALESCE((SELECT IF(${at} > ${before} AND SUBSTRING(queue, ${at} - ${before}, 1) = ${bytes(ID_START)}, CONCAT(${bytes(BELL)}, SUBSTRING(queue, ${at} - ${before} + 1, ${before} - 1)),
-IF(until > ${NOW}, bell, '')) FROM ${table} WHERE name = ${name} AND ${HEAD}), '');
-SELECT IF(@bell = '', 0, GET_LOCK(@bell, ${PARKED_S})), IF(@bell = '', 0, RELEASE_LOCK(@bell));
+IF(${at} > 0 AND until > ${NOW}, bell, '')) FROM ${table} WHERE name = ${name} AND ${HEAD}), '');
+SELECT IF(@bell = '', 1, IS_FREE_LOCK(@bell)) AS isFree, IF(@bell = '', 0, GET_LOCK(@bell, ${PARKED_S})), IF(@bell = '', 0, RELEASE_LOCK(@bell));
 SELECT ${this.sight([name])}`,
-      read: (reply) => sightsOf([name], (reply as unknown[])[2])[0]!,
+      read: (reply) => {
+        const [bell] = rowsOf<{ isFree: number | null }>(reply, 1);
+        return { ...sightsOf([name], (reply as unknown[])[2])[0]!, hadOwner: bell?.isFree === 0 };
+      },
     };
   }
 

@@ -50,7 +50,10 @@ export interface WakeUps {
 /** The place of this process at a key: what it knows of the wait queue there, and the callers that wait. */
 export class Place {
   readonly listeners = new Set<WatchListener>();
-  /** See {@link Sight.rank}. Undefined before the first reply, and for kinds without turns. */
+  /**
+   * See {@link Sight.rank}. Undefined before the first reply, and for kinds without turns; `MAX_QUEUED` outside of a full
+   * wait queue; infinite after a grant, until the next reply.
+   */
   rank: number | undefined;
   /** Number of requests under way. */
   requests = 0;
@@ -88,7 +91,7 @@ export class Place {
     this.grants += 1;
     this.isCalled = false;
     this.isQueued &&= staysQueued;
-    if (this.rank !== undefined) this.rank = MAX_QUEUED;
+    if (this.rank !== undefined) this.rank = Infinity;
   }
 }
 

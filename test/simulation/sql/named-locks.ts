@@ -30,6 +30,10 @@ export class NamedLocks {
     });
   }
 
+  has(name: string): boolean {
+    return this.owners.has(name);
+  }
+
   release(session: object, name: string): void {
     if (this.owners.get(name) !== session) return;
     this.owners.delete(name);

@@ -1,8 +1,8 @@
-import type { MysqlBell } from '../../../lib/stores/mysql/mysql-bell.js';
+import type { Heard, MysqlBell } from '../../../lib/stores/mysql/mysql-bell.js';
 import type { PostgresListener } from '../../../lib/stores/postgres/postgres-listener.js';
 import type { PostgresSession } from '../../../lib/stores/postgres/postgres-session.js';
 import { CHANNEL, FREE, NEXT } from '../../../lib/stores/postgres/postgres-terms.js';
-import type { Sight, WakeUps } from '../../../lib/stores/sql/places.js';
+import type { WakeUps } from '../../../lib/stores/sql/places.js';
 import type { ServerSession, SimDatabase } from './sim-database.js';
 import type { SimLink } from './sim-link.js';
 import { statement, waiting } from './sim-sql.js';
@@ -39,7 +39,7 @@ const bellOf = (link: SimLink, me: string, { MysqlBell }: WakeUpParts): SimWakeU
       named.get(session, own, PARKED_MS, () => reply(undefined));
     }),
     wait: (finalKey) =>
-      waiting<Sight>('wake-up', (database, session, reply) =>
+      waiting<Heard>('wake-up', (database, session, reply) =>
         waitAtBell(database, session, finalKey, me, reply),
       ),
   });
@@ -52,15 +52,16 @@ const waitAtBell = (
   session: ServerSession,
   finalKey: string,
   me: string,
-  reply: (sight: Sight) => void,
+  reply: (heard: Heard) => void,
 ): void => {
   const row = table.rows.get(finalKey);
   const before = row?.queue[row.queue.indexOf(me) - 1];
-  const holder = row && row.until > table.now() ? row.bell : '';
+  const holder = row?.queue.includes(me) && row.until > table.now() ? row.bell : '';
   const bell = before === undefined ? holder : bellNameOf(before);
+  const hadOwner = named.has(bell);
   const end = (): void => {
     named.release(session, bell);
-    reply(table.peek(finalKey, me));
+    reply({ ...table.peek(finalKey, me), hadOwner });
   };
   if (bell === '') end();
   else named.get(session, bell, PARKED_MS, end);
