@@ -59,15 +59,21 @@ export const MANY: Readonly<Record<string, Kind>> = {
   },
 };
 
-const database = (name: string, shape: 'mysql' | 'postgres', settableClock: boolean): Kind => ({
+const database = (
+  name: string,
+  shape: 'mysql' | 'postgres',
+  settableClock: boolean,
+  pooled = false,
+): Kind => ({
   callers: 5,
-  start: () => SingleDatabase.start({ name, shape, workers: WORKERS, settableClock }),
+  start: () => SingleDatabase.start({ name, shape, workers: WORKERS, settableClock, pooled }),
 });
 
 /** One server of a database. */
 export const DATABASES: Readonly<Record<string, Kind>> = {
   MySQL: database('MySQL', 'mysql', false),
   PostgreSQL: database('PostgreSQL', 'postgres', false),
+  'PostgreSQL behind PgBouncer': database('PostgreSQL behind PgBouncer', 'postgres', false, true),
   'MySQL, with a clock that is set': database('MySQL, with a clock that is set', 'mysql', true),
   'PostgreSQL, with a clock that is set': database('PostgreSQL, with a clock that is set', 'postgres', true),
 };

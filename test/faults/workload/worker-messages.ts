@@ -28,6 +28,8 @@ export type WorkerRedis =
 export interface WorkerDatabase {
   readonly shape: 'mysql' | 'postgres';
   readonly port: number;
+  /** Where notifications are heard, when the other port is that of a proxy that shares connections. */
+  readonly listenPort?: number | undefined;
 }
 
 /** Where the servers of ZooKeeper are for a worker. */

@@ -3,26 +3,32 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { onPath } from '../../../.ci/process.mjs';
 import { freePort } from '../loopback.js';
-import { unprivileged, type PostgresServer } from './postgres-server.js';
+import { unprivileged } from './postgres-server.js';
 import { serverFolder, ServerProcess, startOnFreePorts } from './server-process.js';
 
-/** PgBouncer in transaction mode in front of a server, with two connections to it. */
+interface Upstream {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** PgBouncer in transaction mode in front of a server of PostgreSQL. */
 export class PgBouncer extends ServerProcess {
   private constructor(folder: string, port: number) {
     super('PgBouncer', folder, port);
   }
 
-  static start(server: PostgresServer): Promise<PgBouncer> {
+  /** @param connections maximum number of connections to the server */
+  static start(server: Upstream, connections = 2): Promise<PgBouncer> {
     const make = async (): Promise<PgBouncer> =>
       new PgBouncer(await serverFolder('pgbouncer'), await freePort());
-    return startOnFreePorts(make, (bouncer) => bouncer.begin(server));
+    return startOnFreePorts(make, (bouncer) => bouncer.begin(server, connections));
   }
 
   get uri(): string {
     return `postgres://app:secret@${this.host}:${this.port}/app`;
   }
 
-  private async begin(server: PostgresServer): Promise<void> {
+  private async begin(server: Upstream, connections: number): Promise<void> {
     const { folder } = this;
     const settings = join(folder, 'settings.ini');
     await writeFile(join(folder, 'users.txt'), '"app" "secret"\n');
@@ -37,7 +43,8 @@ unix_socket_dir =
 auth_type = plain
 auth_file = ${join(folder, 'users.txt')}
 pool_mode = transaction
-default_pool_size = 2
+default_pool_size = ${connections}
+server_login_retry = 0.1
 `,
     );
     await chmod(folder, 0o755);

@@ -38,8 +38,13 @@ export const openStore = (
       return { ...NOT_SHOWN, store: new MysqlStore({ options, commandTimeoutMs }) };
     }
     case 'postgres': {
-      const settings = { ...ACCOUNT, ...at(redis.port), application_name: process };
-      return { ...NOT_SHOWN, store: new PostgresStore({ settings, commandTimeoutMs }) };
+      const { port, listenPort } = redis;
+      const settings = { ...ACCOUNT, ...at(port), application_name: process };
+      const pooled = listenPort !== undefined && {
+        pooled: true,
+        listenUrl: `postgres://${ACCOUNT.user}:${ACCOUNT.password}@${LOOPBACK}:${listenPort}/${ACCOUNT.database}`,
+      };
+      return { ...NOT_SHOWN, store: new PostgresStore({ settings, commandTimeoutMs, ...pooled }) };
     }
     case 'zookeeper': {
       const connect = redis.ports.map((port) => `${LOOPBACK}:${port}`).join(',');
