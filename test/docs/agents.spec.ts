@@ -69,7 +69,7 @@ describe('llms.txt', () => {
     return [
       '# nest-redis-lock\n',
       `> ${JSON.parse(readFromRoot('package.json')).description as string}\n`,
-      'Read [Rules for coding agents](guide/rules-for-coding-agents.md) before you write code. All options: [README](../README.md#options).\n',
+      'Read [Rules for coding agents](guide/rules-for-coding-agents.md) before you write code. All options: [Configuration](guide/configuration.md#all-options).\n',
       ...lists,
     ].join('\n');
   };

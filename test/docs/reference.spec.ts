@@ -28,6 +28,10 @@ import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const README = page('README.md');
+const CONFIGURATION = 'docs/guide/configuration.md';
+/** The tables of all options, by task. */
+const OPTIONS = section(page(CONFIGURATION), 'All options');
+const OPTION_TABLES = tables(OPTIONS);
 const examples = examplesOf(examplesOnPages());
 
 /** The columns of the table of options, and the types whose members may be given there. */
@@ -89,7 +93,7 @@ describe('the documentation', () => {
   });
 
   it.each([
-    ['lib/redis-lock.options.ts', 'LockInterceptorOptions', 'README.md'],
+    ['lib/redis-lock.options.ts', 'LockInterceptorOptions', CONFIGURATION],
     [...TESTING_OPTIONS, 'docs/guide/testing.md'],
     [...MYSQL_OPTIONS, 'docs/stores/mysql.md'],
     [...POSTGRES_OPTIONS, 'docs/stores/postgres.md'],
@@ -111,7 +115,7 @@ describe('the documentation', () => {
     ['lib/stores/memory/memory-space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
   ])('names everything of %s: %s in %s', (file, type, path) => {
     // What is inherited from the module's settings is described there.
-    const named = wordsIn(section(README, 'Options') + page(path));
+    const named = wordsIn(OPTIONS + page(path));
     expect(membersOf(program, file, type).filter((name) => !named.has(name))).toEqual([]);
   });
 
@@ -122,14 +126,14 @@ describe('the documentation', () => {
     ).toEqual([]);
   });
 
-  it('has one table of options, with a tick for each place that takes one', () => {
-    const [{ head, rows }] = tables(section(README, 'Options')) as [Table];
-    const ticked = new Map(
-      rows.map(([option = '', ...cells]) => [
+  it('has each option in one table, with a tick for each place that takes it', () => {
+    const ticked = OPTION_TABLES.flatMap(({ head, rows }) =>
+      rows.map(([option = '', ...cells]): [string, string[]] => [
         codeSpans(option)[0]!,
         head.slice(1).filter((_, column) => cells[column] === '✓'),
       ]),
     );
+    expect(ticked).toHaveLength(ticksOf(program).size);
     expect(Object.fromEntries(ticked)).toEqual(Object.fromEntries(ticksOf(program)));
   });
 
@@ -158,11 +162,13 @@ describe('the documentation', () => {
 
   it('gives the defaults that the library has', () => {
     const defaults = { ...DEFAULT_SETTINGS, interceptor: true };
-    const table = section(README, 'Options');
-    const [{ head, rows }] = tables(table) as [Table];
-    const documented = Object.fromEntries(
-      rows.map((cells) => [codeSpans(cells[0]!)[0]!, cells[head.indexOf('default')]]),
-    );
+    const defaultsIn = ({ head, rows }: Table): Record<string, string> =>
+      Object.fromEntries(
+        rows.map((cells) => [codeSpans(cells[0]!)[0] ?? '', cells[head.indexOf('default')]!]),
+      );
+    const documented = Object.assign({}, ...OPTION_TABLES.map(defaultsIn)) as Record<string, string>;
+    const { '': _more, onBusy: _waits, ...inReadme } = defaultsIn(tables(section(README, 'Options'))[0]!);
+    expect(documented).toMatchObject(inReadme);
     const words: Record<string, string> = {
       leaseMs: 'none',
       maxHoldMs: 'no limit',
@@ -183,7 +189,7 @@ describe('the documentation', () => {
     for (const [name, value] of Object.entries(settings))
       expect.soft([name, documented[name]]).toEqual([name, formatValue(name, value)]);
     const { takenStatus, retryAfterSeconds } = resolveInterceptor();
-    expect(table).toContain(`(${takenStatus} and ${retryAfterSeconds ?? 'as measured'})`);
+    expect(OPTIONS).toContain(`(${takenStatus} and ${retryAfterSeconds ?? 'as measured'})`);
   });
 
   it('lists every error code in one table, with its class and its HTTP status', () => {

@@ -77,7 +77,8 @@ const OWN = [
   { workload: 'cycles', findings: 1 },
 ];
 
-const bestOther = ({ rows }: Comparison, metric: Metric, at: number | undefined): string => {
+/** The best value of another library that never broke exclusion, with its name. */
+export const bestOther = ({ rows }: Comparison, metric: Metric, at: number | undefined): string => {
   const others = rows
     .filter(({ contender }) => !contender.ours && contender.subject !== 'floor')
     .filter((row) => row.at === at && row.violations === 0)

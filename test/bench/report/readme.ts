@@ -1,38 +1,30 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { format, resolveConfig } from 'prettier';
+import { OURS } from '../contenders.js';
 import { cellOf } from './cell.js';
-import { markdownOf } from './grid.js';
-import type { Report, Reported } from './report.js';
+import { bestOther } from './overview.js';
+import type { Report } from './report.js';
 
 const BEGIN = '<!-- bench:begin -->';
 const END = '<!-- bench:end -->';
 
-/** The metrics of the lead table: of what users have. */
-const LEAD = { workload: 'hot-key', metrics: ['share', 'jain', 'unserved', 'longest', 'commands'] };
+/** The workload of README, and its metrics: of what users have. */
+const LEAD = 'hot-key';
+const METRICS = ['share', 'jain', 'longest', 'commands'];
 
-const leadTable = ({ comparison }: Reported): string => {
-  const metrics = LEAD.metrics.map((key) => comparison!.metrics.find((metric) => metric.key === key)!);
-  return markdownOf({
-    caption: undefined,
-    head: ['', ...metrics.map(({ what }) => what)],
-    rows: comparison!.rows.map(({ contender, violations }) => [
-      contender.name + (violations > 0 ? ' (violates exclusion)' : ''),
-      ...metrics.map((metric) => cellOf(comparison!, contender.name, metric, undefined)),
-    ]),
+/** What README says of a run: one sentence and one chart. */
+export const readmeBlock = ({ machine, rounds, workloads }: Report): string => {
+  const { title, comparison } = workloads.find(({ name }) => name === LEAD)!;
+  const values = METRICS.map((key) => {
+    const metric = comparison!.metrics.find((one) => one.key === key)!;
+    const own = cellOf(comparison!, OURS.name, metric, undefined);
+    return `${metric.what} ${own}, best other ${bestOther(comparison!, metric, undefined)}`;
   });
-};
-
-/** What README says of a run, with everything else behind a link. */
-export const readmeBlock = (report: Report): string => {
-  const { machine, rounds, workloads } = report;
-  const lead = workloads.find(({ name }) => name === LEAD.workload)!;
   return [
-    `\`npm run bench\`: ${machine.cpu}, Node ${machine.node.replace(/^v/, '')}, Redis ${machine.redis} on loopback, medians of ${rounds} rounds. Jain's
-index is 1 when all callers are served equally often. Every workload checks exclusion while it measures. All workloads, and what
-is not shown: [docs/benchmarks](https://github.com/OWNER/nest-redis-lock/blob/main/docs/benchmarks/README.md).`,
-    `${lead.title}:`,
-    leadTable(lead),
-  ].join('\n\n');
+    `**Benchmark** (${title.toLowerCase()}): ${values.join('; ')}.`,
+    `Medians of ${rounds} rounds on ${machine.cpu}, Node ${machine.node.replace(/^v/, '')}, Redis ${machine.redis}; all workloads: \`docs/benchmarks\`.`,
+    `![${title}, by library](docs/benchmarks/hot-key.svg)`,
+  ].join(' ');
 };
 
 /** Puts the block between its marks in a Markdown file. */
