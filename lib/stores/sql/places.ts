@@ -1,4 +1,5 @@
 import type { Runtime } from '../../core/runtime.js';
+import type { Claim } from '../../core/seam/claim.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply } from '../../core/seam/reply.js';
 import { DIGEST, MAX_QUEUED, nameTextOf, TURN_US, US } from './sql-terms.js';
@@ -49,7 +50,8 @@ export interface WakeUps {
 
 /** The place of this process at a key: what it knows of the wait queue there, and the callers that wait. */
 export class Place {
-  readonly listeners = new Set<WatchListener>();
+  /** The callers that wait, each with its owner. */
+  readonly listeners = new Map<WatchListener, string>();
   /**
    * See {@link Sight.rank}. Undefined before the first reply, and for kinds without turns; `MAX_QUEUED` outside of a full
    * wait queue; infinite after a grant, until the next reply.
@@ -84,6 +86,11 @@ export class Place {
       if (before < MAX_QUEUED) this.stepMs = lastedMs / Math.max(1, before - rank);
       this.changedAt = now;
     }
+  }
+
+  /** Whether callers wait beside that of an owner, which may not wait yet. */
+  othersWait(owner: string): boolean {
+    return [...this.listeners.values()].some((other) => other !== owner);
   }
 
   /** The process holds the key. `staysQueued`: it is still in the wait queue. */
@@ -135,11 +142,11 @@ export class Places {
     else this.leave(place);
   }
 
-  watch(finalKey: string, listener: WatchListener): Watch {
+  watch({ finalKey, owner }: Pick<Claim, 'finalKey' | 'owner'>, listener: WatchListener): Watch {
     const { wakeUps } = this;
     const place = this.request(finalKey);
     place.requests -= 1;
-    place.listeners.add(listener);
+    place.listeners.set(listener, owner);
     wakeUps?.await(place);
     if (place.isCalled) this.called(place);
     return {
@@ -177,7 +184,7 @@ export class Places {
 
   /** The pause until a key is polled has changed, or the key may be free sooner. */
   poll(name: string, freeInMs = Infinity): void {
-    for (const listener of this.of(name)?.listeners ?? []) listener.freeIn?.(freeInMs);
+    for (const listener of this.of(name)?.listeners.keys() ?? []) listener.freeIn?.(freeInMs);
   }
 
   /** A message says that a key is free for this process. Without a caller that waits, the next process hears it. */
@@ -196,7 +203,7 @@ export class Places {
   /** Messages may have been lost, or something about a key has changed. */
   wake(places: Iterable<Place | undefined> = this.places.values()): void {
     for (const place of [...places])
-      for (const listener of [...(place?.listeners ?? [])]) listener.notified();
+      for (const listener of [...(place?.listeners.keys() ?? [])]) listener.notified();
   }
 
   /** The process has given up a key, or its place there. */
@@ -217,7 +224,7 @@ export class Places {
     place.isCalled = listeners.size === 0;
     this.wake([place]);
     const [first] = listeners;
-    if (first && listeners.delete(first)) listeners.add(first);
+    if (first && listeners.delete(first[0])) listeners.set(...first);
   }
 
   /** Leaves the wait queue when no caller waits: a process that keeps its turn delays the next ones. */

@@ -57,7 +57,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
           since = sentAt;
           // Only what was sent may be in the wait queue.
           if (claim.waits) place.isQueued = true;
-          othersWait = place.listeners.size > 1;
+          othersWait = place.othersWait(claim.owner);
           return statements.acquire(claim, { othersWait });
         },
         terms,
@@ -65,7 +65,7 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
       );
       if (reply.status === 'granted') {
         place.granted(othersWait);
-        if (place.rank !== undefined && place.listeners.size > 1) places.wake([place]);
+        if (place.rank !== undefined && place.othersWait(claim.owner)) places.wake([place]);
         return { ...reply, since };
       }
       place.isCrowded = true;
@@ -80,8 +80,8 @@ export class SqlKind<K extends LockKind> implements KindStore<ClaimOf<K>> {
     return this.lanes.laneOf(finalKey).failureOf(finalKey, owner);
   }
 
-  watch({ finalKey }: ClaimOf<K>, listener: WatchListener): Watch {
-    return this.places.watch(finalKey, listener);
+  watch(claim: ClaimOf<K>, listener: WatchListener): Watch {
+    return this.places.watch(claim, listener);
   }
 
   async release(claim: ClaimOf<K>, how: ReleaseOptions = {}): Promise<ReleaseReply> {

@@ -32,7 +32,10 @@ describe('a process that waits for a bell', () => {
     places.seen(KEY, { freeInMs: 1, rank });
     meanwhile(place);
     places.requested(place);
-    return places.watch(KEY, { notified: nothing, freeIn: nothing, failed: nothing });
+    return places.watch(
+      { finalKey: KEY, owner: 'own' },
+      { notified: nothing, freeIn: nothing, failed: nothing },
+    );
   };
 
   beforeEach(() => {

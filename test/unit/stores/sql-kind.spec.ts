@@ -4,7 +4,9 @@ import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { MakeStatement } from '../../../lib/stores/sql/lane.js';
 import type { KindStatements, SqlDialect } from '../../../lib/stores/sql/sql-dialect.js';
 import { SqlKind } from '../../../lib/stores/sql/sql-kind.js';
+import { takenOf } from '../../../lib/stores/sql/places.js';
 import type { SqlLanes } from '../../../lib/stores/sql/sql-lanes.js';
+import { grantOf } from '../../../lib/stores/sql/sql-terms.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
 import { claimFor } from '../../support/stores/harness.js';
 
@@ -37,4 +39,27 @@ it('a renewal whose row was locked is not repeated behind the release, which kee
   await runtime.pass(1_000);
   await failed;
   expect(renewed).toEqual([['a', 'b'], ['b'], ['b'], ['b'], ['b'], ['b']]);
+});
+
+it('a grant to a caller that did not wait wakes the caller of its process that does, and leaves its place', async () => {
+  const told: unknown[] = [];
+  const replies = [takenOf(1_000, 1, true), grantOf(claimFor('a'), 1)];
+  const statements = {
+    acquire: (_claim: ExclusiveClaim, how: unknown) => told.push(how),
+  } as unknown as KindStatements<ExclusiveClaim>;
+  const lanes = {
+    run: (_key: string, make: MakeStatement<unknown>) => {
+      make(0);
+      return Promise.resolve(replies.shift());
+    },
+  } as unknown as SqlLanes;
+  const kind = new SqlKind(new VirtualRuntime(), lanes, {} as SqlDialect, statements);
+  const [waits, comes] = [claimFor('a', { waits: true }), claimFor('a')];
+  await kind.acquire(waits);
+  let notified = 0;
+  const nothing = (): void => undefined;
+  kind.watch(waits, { notified: () => void (notified += 1), failed: nothing });
+  await kind.acquire(comes);
+  expect(told).toEqual([{ othersWait: false }, { othersWait: true }]);
+  expect(notified).toBe(1);
 });

@@ -23,7 +23,7 @@ describe('the places of a process', () => {
     place.isQueued = true;
     places.seen(KEY, { freeInMs: 1, rank });
     places.requested(place);
-    return { place, watch: places.watch(KEY, listener) };
+    return { place, watch: places.watch({ finalKey: KEY, owner: 'own' }, listener) };
   };
 
   beforeEach(() => {
@@ -51,7 +51,7 @@ describe('the places of a process', () => {
     place.isQueued = true;
     places.free(KEY);
     places.requested(place);
-    const watch = places.watch(KEY, listener);
+    const watch = places.watch({ finalKey: KEY, owner: 'own' }, listener);
     expect([heard, left]).toEqual([['free'], []]);
     watch.close();
   });
@@ -76,10 +76,13 @@ describe('the places of a process', () => {
   it('a message is for each service of the store in turn', () => {
     const { watch } = waits(0);
     const others: string[] = [];
-    const other = places.watch(KEY, {
-      ...listener,
-      notified: () => void others.push(`after ${heard.length}`),
-    });
+    const other = places.watch(
+      { finalKey: KEY, owner: 'other' },
+      {
+        ...listener,
+        notified: () => void others.push(`after ${heard.length}`),
+      },
+    );
     for (let i = 0; i < 3; i += 1) places.free(KEY);
     expect([others, heard]).toEqual([
       ['after 1', 'after 1', 'after 3'],
@@ -98,7 +101,7 @@ describe('the places of a process', () => {
 
   it('finds a key whose name in the table is a digest', () => {
     const long = 'x'.repeat(600);
-    places.watch(long, listener);
+    places.watch({ finalKey: long, owner: 'own' }, listener);
     places.free(nameTextOf(long));
     expect([heard, left]).toEqual([['free'], []]);
   });
