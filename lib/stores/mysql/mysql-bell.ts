@@ -10,8 +10,8 @@ const MAX_PARKED = 4;
 export const PARKED_S = 2;
 /** Time in ms within which such a statement has its reply. */
 const TIMEOUT_MS = 3_000;
-/** For how long the bell of a key is left alone that has no owner, in ms. */
-const LEFT_ALONE_MS = 500;
+/** For how long the bell of a key is left alone that has no owner, in ms: its owner may take it soon, or is dead. */
+const LEFT_ALONE_MS = { first: 20, longest: 1_000 } as const;
 /** A connection that waits for no bell is closed after this time in ms. */
 const IDLE_MS = 10_000;
 /** Pause in ms until the first process of a wait queue reads again: it may have missed a ring. */
@@ -53,8 +53,8 @@ export class MysqlBell implements WakeUps {
   private readonly lanes = new Set<Lane>();
   /** Lanes that wait for nothing, with the timers that close them. */
   private readonly idle = new Map<Lane, unknown>();
-  /** Keys whose bell has no owner, and until when it is left alone. */
-  private readonly leftAlone = new Map<string, number>();
+  /** Keys whose bell has no owner, until when it is left alone, and for how long. */
+  private readonly leftAlone = new Map<string, { until: number; forMs: number }>();
   private own: Lane | undefined;
   private isRinging = false;
   private isToRing = false;
@@ -74,8 +74,8 @@ export class MysqlBell implements WakeUps {
     // Outside of the wait queue it has no bell to wait for. All processes there would ask at each release.
     if (place.rank === MAX_QUEUED) return;
     const now = host.runtime.now();
-    for (const [other, until] of leftAlone) if (until <= now) leftAlone.delete(other);
-    if (leftAlone.has(finalKey)) return;
+    for (const [other, { until, forMs }] of leftAlone) if (until + forMs <= now) leftAlone.delete(other);
+    if (now < (leftAlone.get(finalKey)?.until ?? 0)) return;
     const lane = this.idleLane();
     void this.waitAt(place, lane).finally(() => {
       parked.delete(finalKey);
@@ -146,7 +146,7 @@ export class MysqlBell implements WakeUps {
 
   private async waitAt(first: Place, lane: Lane): Promise<void> {
     const { finalKey } = first;
-    const { host } = this;
+    const { host, leftAlone } = this;
     const { runtime } = host;
     for (let place = first; ;) {
       this.parked.set(finalKey, { place, grants: place.grants });
@@ -154,9 +154,12 @@ export class MysqlBell implements WakeUps {
       const still = reply && this.places?.heard(finalKey, reply);
       if (reply && !still) return;
       if (!still || !reply.hadOwner) {
-        this.leftAlone.set(finalKey, runtime.now() + LEFT_ALONE_MS);
+        const { first, longest } = LEFT_ALONE_MS;
+        const forMs = Math.min(2 * (leftAlone.get(finalKey)?.forMs ?? first / 2), longest);
+        leftAlone.set(finalKey, { until: runtime.now() + forMs, forMs });
         return;
       }
+      leftAlone.delete(finalKey);
       place = still;
     }
   }
