@@ -25,11 +25,12 @@ class OutsideHandlersFilter extends LockExceptionFilter {
   readonly [OUTSIDE_HANDLERS] = true;
 
   constructor(
-    adapter: HttpAdapterHost['httpAdapter'] | undefined,
+    // Not the adapter: an app of a testing module gets it after this.
+    protected override readonly httpAdapterHost: HttpAdapterHost,
     settings: ResolvedInterceptor,
     private readonly filtersOfApp: () => readonly ExceptionFilter[],
   ) {
-    super(adapter, settings);
+    super(undefined, settings);
   }
 
   protected override reply(mapped: Error, error: LockError, host: ArgumentsHost): unknown {
@@ -57,6 +58,6 @@ export const mapOutsideHandlers = (
   const getGlobalFilters = config.getGlobalFilters.bind(config);
   const filtersOfApp = (): ExceptionFilter[] =>
     getGlobalFilters().filter((filter) => filter && !(OUTSIDE_HANDLERS in filter));
-  const filter = new OutsideHandlersFilter(host.httpAdapter, settings, filtersOfApp);
+  const filter = new OutsideHandlersFilter(host, settings, filtersOfApp);
   config.getGlobalFilters = () => [...filtersOfApp(), filter];
 };

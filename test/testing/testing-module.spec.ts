@@ -1,7 +1,13 @@
-import { Injectable, Module } from '@nestjs/common';
+import { Controller, Get, Injectable, Module, UseGuards } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { RedisLockTestingModule, type RedisLockTestingOptions } from 'nest-redis-lock/testing';
+import {
+  RedisLockTestingModule,
+  TestingLockService,
+  type RedisLockTestingOptions,
+} from 'nest-redis-lock/testing';
 import { afterEach, describe, expect, it } from 'vitest';
+import { listen } from '../support/nest/http.js';
+import { QuotaGuard } from '../support/nest/quota-guard.js';
 import {
   InjectLockService,
   LockService,
@@ -131,6 +137,27 @@ describe('its options', () => {
     await expect(module.get(Billing).bill()).resolves.toBe('invoice');
     await expect(module.get<Billing>('MADE').bill()).resolves.toBe('invoice');
     expect(module.get(Billing).locks).toBeInstanceOf(LockService);
+  });
+});
+
+describe('an HTTP app of a test module', () => {
+  it('maps a lock error of a guard, as any app does', async () => {
+    @Controller('quota')
+    @UseGuards(QuotaGuard)
+    class QuotaController {
+      @Get()
+      spend(): void {}
+    }
+    const module = await Test.createTestingModule({
+      imports: [RedisLockTestingModule.forRoot()],
+      controllers: [QuotaController],
+    }).compile();
+    const app = module.createNestApplication();
+    closing.push(app);
+    const http = await listen(app);
+    await using _outside = await module.get(TestingLockService).testing.hold('quota:bob');
+    const reply = await http.get('/quota');
+    expect([reply.status, await reply.json()]).toMatchObject([423, { code: 'LOCK_TAKEN' }]);
   });
 });
 
