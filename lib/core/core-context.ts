@@ -143,6 +143,7 @@ export class CoreContext {
     const starting = (): AppStart | undefined => this.starting;
     return {
       runtime: this.runtime,
+      keyPrefix: this.settings.keyPrefix,
       watchdogMs: this.settings.watchdogMs,
       get starting() {
         return starting();

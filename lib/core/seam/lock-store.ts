@@ -216,6 +216,8 @@ export interface AppStart {
 export interface StoreHost {
   /** The only clock, timers and ids of the store. */
   readonly runtime: Runtime;
+  /** Beginning of the names of all its keys: its option of this name. */
+  readonly keyPrefix: string;
   /** Time to live of renewed holds, in ms. A store with sessions requests this as its session time-out. */
   readonly watchdogMs: number;
   /** The start of the app; undefined when the app has started, and for a store that is passed as an option. */

@@ -25,7 +25,7 @@ import { lacksRules, missingRules } from './kinds/exclusive/queue-rights.js';
 import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
 import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { FOREIGN_HOLDS, type ForeignHold } from '../../core/settings/foreign-hold.js';
-import { ForeignHolds } from './kinds/foreign-holds.js';
+import { ForeignHolds, onlyWith } from './kinds/foreign-holds.js';
 import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
 import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
 import { RedisLink } from './kinds/redis-link.js';
@@ -91,6 +91,7 @@ export class RedisStore implements LockStore {
   private readonly starting = new StartingClients();
   private readonly hosts = new StoreHosts();
   private readonly minReplicas: number;
+  private readonly countsStrings: boolean;
   /** Connections that {@link diagnose} opened. */
   private readonly checks = new Set<RedisTopology>();
   private readonly notTaken: string | undefined;
@@ -107,7 +108,7 @@ export class RedisStore implements LockStore {
     }));
     checkNames(given, 'RedisStore', OPTION_NAMES);
     const { redis, commandTimeoutMs, replicas, shardedPubSub } = given;
-    const strings = checkChoice('foreignHold', given.foreignHold, FOREIGN_HOLDS) === 'taken';
+    this.countsStrings = checkChoice('foreignHold', given.foreignHold, FOREIGN_HOLDS) === 'taken';
     const timeoutMs = checkMs('commandTimeoutMs', commandTimeoutMs, { min: 1 }) ?? DEFAULT_COMMAND_TIMEOUT_MS;
     this.commandTimeoutMs = timeoutMs;
     const waited = resolveReplicas(replicas, timeoutMs);
@@ -138,7 +139,7 @@ export class RedisStore implements LockStore {
       exclusive: new RedisExclusive(link),
       permit: new RedisPermit(link),
     };
-    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds, strings), [
+    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds, this.countsStrings), [
       'inspect',
       'listed',
       'permits',
@@ -148,7 +149,7 @@ export class RedisStore implements LockStore {
     const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
     const connected = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
-    const ready = strings ? withStrings(connected, runtime) : connected;
+    const ready = this.countsStrings ? withStrings(connected, runtime) : connected;
     this.kinds = confirming ? mapKinds(ready, (kind) => new ReplicatedKind(kind, confirming)) : ready;
     this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
     this.processes = whenReady(topology, new RedisNotes(link), ['write', 'read', 'remove', 'send']);
@@ -192,6 +193,8 @@ export class RedisStore implements LockStore {
     this.hosts.add(host);
     if (host.starting) this.starting.begin(host.starting);
     if (this.notTaken) host.warn(this.notTaken);
+    const prefix = this.keys.name(host.keyPrefix);
+    if (this.countsStrings && prefix !== '') host.log(onlyWith(prefix));
     return Promise.resolve();
   }
 

@@ -1,3 +1,4 @@
+import { formatValue } from '../../../core/errors/describe.js';
 import type { Runtime } from '../../../core/runtime.js';
 import type { Claim } from '../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
@@ -19,6 +20,11 @@ import type { NodeKind } from '../quorum/node-store.js';
  */
 const MIN_LOOK_MS = 50;
 const MAX_LOOK_MS = 500;
+
+/** Returns what users should know about a prefix: most libraries write none. */
+export const onlyWith = (prefix: string): string =>
+  `foreignHold: 'taken' looks only at names that begin with ${formatValue(prefix)} (keyPrefix). A lock of another library with ` +
+  "another name excludes no caller. If its names have no prefix, set keyPrefix: ''.";
 
 /** A claim whose request also tells about a string. Other requests reply with an error when they find a string. */
 export interface AtStrings {

@@ -143,6 +143,12 @@ export class QuorumStore implements LockStore {
     // A warning that several nodes give at once, about their options, is one warning.
     const atOnce = new Map<string, string[]>();
     let isAtOnce = true;
+    // A fact about the options of all nodes is one line.
+    const facts = new Set<string>();
+    const log = (fact: string): void => {
+      if (!facts.has(fact)) hosts.log(fact);
+      facts.add(fact);
+    };
     const opened = this.nodes.map((node) => {
       const warn = (warning: string): void => {
         if (isAtOnce) atOnce.set(warning, [...(atOnce.get(warning) ?? []), node.name]);
@@ -152,7 +158,7 @@ export class QuorumStore implements LockStore {
         node.connectedAgain();
         hosts.atRisk(finalKey);
       };
-      return node.store.open({ ...host, warn, atRisk });
+      return node.store.open({ ...host, log, warn, atRisk });
     });
     isAtOnce = false;
     for (const [warning, names] of atOnce) hosts.warn(`${names.join(', ')}: ${warning}`);
