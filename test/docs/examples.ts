@@ -6,25 +6,16 @@ import type { Block } from './pages.js';
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const FOLDER = join(ROOT, 'test/docs');
 
-/** Where a name comes from that an example uses without importing it. */
-const HOMES: Readonly<Record<string, readonly string[]>> = {
-  'nest-redis-lock': [
-    ...['currentLease', 'detached', 'InjectLockService', 'Limited', 'Locked'],
-    ...['lockKey', 'LockExceptionFilter', 'LockService', 'RedisLockModule'],
-  ],
-  '@nestjs/common': ['Controller', 'Get', 'Injectable', 'Module'],
-  '@nestjs/core': ['APP_FILTER', 'NestFactory'],
-  '@nestjs/schedule': ['Cron'],
-  '@nestjs/testing': ['Test'],
-  '@nestjs-cls/transactional': ['Transactional'],
-  typeorm: ['DataSource'],
+/** What an example may use without importing it: the app around it, and the globals of a test runner. */
+const AROUND: Readonly<Record<string, readonly string[]>> = {
+  './runner.js': ['expect', 'it'],
   './world.js': [
-    ...['Cart', 'it', 'Mailer', 'Metrics', 'OrderDto', 'PaymentClient', 'payments', 'Settings'],
-    ...['PrismaService', 'SettingsModule', 'ShopModule', 'stock', 'StockRepository'],
+    ...['Cart', 'Credits', 'Mailer', 'Metrics', 'OrderDto', 'PaymentClient', 'payments', 'PrismaService'],
+    ...['Settings', 'SettingsModule', 'ShopModule', 'stock', 'StockRepository'],
   ],
 };
 
-/** One code block of a page as a module of its own, with the imports that a reader takes for granted. */
+/** One code block of a page as a module of its own: as it stands, and the app around it. */
 export interface Example {
   /** The page that it stands on. */
   readonly page: string;
@@ -33,7 +24,10 @@ export interface Example {
   readonly declares: readonly string[];
 }
 
-/** Makes modules of code blocks. A later one may use what an earlier one declares. */
+/**
+ * Makes modules of code blocks. A block may use what an earlier one of its page declares, and what the README does. What comes
+ * from a package it has to import.
+ */
 export const examplesOf = (blocks: readonly Block[]): Example[] => {
   const examples: Example[] = [];
   for (const [at, { page, code }] of blocks.entries()) {
@@ -44,8 +38,8 @@ export const examplesOf = (blocks: readonly Block[]): Example[] => {
     const own = new Set([...declares, ...imported(file)]);
     const used = identifiers(file);
     const from = new Map<string, string>();
-    for (const [home, names] of Object.entries(HOMES)) for (const name of names) from.set(name, home);
-    for (const { declares: names, fileName } of examples)
+    for (const [home, names] of Object.entries(AROUND)) for (const name of names) from.set(name, home);
+    for (const { declares: names, fileName } of examples.filter(isKnownOn(page)))
       for (const name of names) from.set(name, `./${fileName.replace(/\.ts$/, '.js')}`);
     const imports = [...used]
       .filter((name) => !own.has(name) && from.has(name))
@@ -61,6 +55,19 @@ export const examplesOf = (blocks: readonly Block[]): Example[] => {
   }
   return examples;
 };
+
+/** The names that a code block uses although it neither declares nor imports them. */
+export const notImported = (code: string, names: readonly string[]): string[] => {
+  const file = ts.createSourceFile('block.ts', code, ts.ScriptTarget.ES2022, true);
+  const [own, used] = [new Set([...declared(file), ...imported(file)]), identifiers(file)];
+  return names.filter((name) => used.has(name) && !own.has(name));
+};
+
+/** Whether a reader of a page has seen an example: it stands above, or is the app of the README. */
+const isKnownOn =
+  (page: string) =>
+  (other: Example): boolean =>
+    other.page === page || other.page === 'README.md';
 
 const declarations = (file: ts.SourceFile): { name: string; node: ts.Statement }[] =>
   file.statements.flatMap((node): { name: string; node: ts.Statement }[] => {
@@ -102,7 +109,8 @@ const compilerOptions = (): ts.CompilerOptions => {
   const { config } = ts.readConfigFile(path, (name) => ts.sys.readFile(name)) as { config: unknown };
   const { options } = ts.parseJsonConfigFileContent(config, ts.sys, dirname(path));
   // Examples leave out what they do with their arguments, and mix types and values in imports.
-  return { ...options, noUnusedLocals: false, noUnusedParameters: false, isolatedModules: false };
+  const paths = { ...options.paths, '@nestjs/config': ['./test/docs/nestjs-config.ts'] };
+  return { ...options, paths, noUnusedLocals: false, noUnusedParameters: false, isolatedModules: false };
 };
 
 /** A program of the examples and of the library they use. */

@@ -3,7 +3,7 @@ import type { Type } from '@nestjs/common';
 import { ScheduleModule } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
 import { createLockService, currentLease, LockService, RedisLockModule } from 'nest-redis-lock';
-import { FENCING_MIGRATIONS } from 'nest-redis-lock/fencing';
+import { FENCING_MIGRATIONS, fenceTransaction } from 'nest-redis-lock/fencing';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { until, within } from '../support/async.js';
@@ -18,6 +18,7 @@ import * as world from './world.js';
 
 const WORKER = new URL('./workers/recipe.worker.ts', import.meta.url);
 const JOBS = 'docs/recipes/scheduled-jobs.md';
+const FENCE = 'docs/guide/two-holders-one-commit.md';
 const DEPLOYMENT = 'docs/recipes/deployment.md';
 /** What a process needs after its work to close connections and to end, in ms. */
 const MARGIN_MS = 5_000;
@@ -193,6 +194,23 @@ describe('migrations', () => {
     const replicas = [await openService(), await openService()];
     await Promise.all(replicas.map((locks) => migrate(locks, database)));
     expect(ran).toBe(1);
+    await database.destroy();
+  });
+});
+
+describe('the table of the fence', () => {
+  it('is created by a migration, and the fence works with it', async () => {
+    const { LockFence1700000000000 } = await runPage(FENCE, lab.server);
+    const migrations = [LockFence1700000000000 as new () => MigrationInterface];
+    const database = await new DataSource({ type: 'sqljs', migrations }).initialize();
+    await database.runMigrations();
+    await using lease = await (await openService()).acquire('stock:tea');
+    const fence = () => database.transaction((tx) => fenceTransaction(tx, lease));
+    await fence();
+    await database.query('UPDATE lock_fence SET fence = fence + 1000000000');
+    await expect(fence()).rejects.toMatchObject({ code: 'LOCK_LOST', reason: 'fenced' });
+    await database.undoLastMigration();
+    await expect(fence()).rejects.toMatchObject({ code: 'LOCK_CONFIGURATION' });
     await database.destroy();
   });
 });

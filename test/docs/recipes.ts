@@ -9,7 +9,10 @@ const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   'node:crypto': () => import('node:crypto'),
   'node:timers/promises': () => import('node:timers/promises'),
   '@nestjs/common': () => import('@nestjs/common'),
+  '@nestjs/config': () => import('./nestjs-config.js'),
   '@nestjs/core': () => import('@nestjs/core'),
+  '@nestjs/graphql': () => import('@nestjs/graphql'),
+  '@nestjs/microservices': () => import('@nestjs/microservices'),
   '@nestjs/schedule': () => import('@nestjs/schedule'),
   '@nestjs/testing': () => import('@nestjs/testing'),
   '@nestjs-cls/transactional': () => import('./world.js'),
@@ -23,6 +26,7 @@ const PACKAGES: Readonly<Record<string, () => Promise<unknown>>> = {
   'prom-client': () => import('prom-client'),
   rxjs: () => import('rxjs'),
   typeorm: () => import('typeorm'),
+  './runner.js': () => import('./runner.js'),
   './world.js': () => import('./world.js'),
 };
 

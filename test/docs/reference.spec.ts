@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import * as common from '@nestjs/common';
 import * as lib from 'nest-redis-lock';
 import * as libFencing from 'nest-redis-lock/fencing';
 import * as libRedis from 'nest-redis-lock/redis';
@@ -14,6 +15,8 @@ import { KINDS } from '../../lib/core/kinds/kinds.js';
 import { escapeValue } from '../../lib/key/escape.js';
 import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
 import { resolveInterceptor } from '../../lib/redis-lock.options.js';
+import { LockPaths } from '../../lib/stores/zookeeper/lock-path.js';
+import { resolveBasePath } from '../../lib/stores/zookeeper/zookeeper-options.js';
 import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
 import {
   DOCUMENTED_RULES,
@@ -22,9 +25,17 @@ import {
   PERMIT_RULES,
   READ_WRITE_RULES,
 } from '../support/redis/documented-user.js';
-import { complaints, examplesOf, fieldsOf, literalsOf, membersOf, programOf } from './examples.js';
-import { codeSpans, readFromRoot, section, tables, type Table } from '../support/markdown.js';
-import { DOCUMENTATION, examplesOnPages, page, tablesOf } from './pages.js';
+import {
+  complaints,
+  examplesOf,
+  fieldsOf,
+  literalsOf,
+  membersOf,
+  notImported,
+  programOf,
+} from './examples.js';
+import { codeBlocks, codeSpans, readFromRoot, section, tables, type Table } from '../support/markdown.js';
+import { DOCUMENTATION, examplesOnPages, page, PAGES, tablesOf } from './pages.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const README = page('README.md');
@@ -90,6 +101,15 @@ describe('the documentation', () => {
   it('has TypeScript examples that compile against the library', () => {
     expect(examples.length).toBeGreaterThan(12);
     expect(complaints(program, examples)).toEqual([]);
+  });
+
+  it('imports names of Nest and of the library also in TypeScript that it does not compile here', () => {
+    const names = [common, lib, libFencing, libRedis, libTesting].flatMap((entry) => Object.keys(entry));
+    const blocks = PAGES.flatMap(({ path, text }) =>
+      codeBlocks(text, 'typescript').map((code) => ({ path, missing: notImported(code, names) })),
+    );
+    expect(blocks.length).toBeGreaterThan(5);
+    expect(blocks.filter(({ missing }) => missing.length > 0)).toEqual([]);
   });
 
   it.each([
@@ -298,6 +318,24 @@ describe('the documentation', () => {
         'writing-a-store',
       ].sort(),
     );
+  });
+
+  it('gives Java the paths that the ZooKeeper store uses', () => {
+    const [, { rows }] = tables(page('docs/operations/curator.md')) as [Table, Table];
+    const paths = rows.map(([prefix = '', base = '', java = '']) => {
+      const [keyPrefix, basePath] = [prefix, base].map((cell) => codeSpans(cell)[0]!.replace("''", ''));
+      const isDefault = prefix.includes('default');
+      expect(isDefault ? keyPrefix : '').toBe(isDefault ? DEFAULT_SETTINGS.keyPrefix : '');
+      const locks = new LockPaths(
+        '',
+        resolveBasePath(base.includes('default') ? undefined : basePath),
+        undefined,
+      );
+      expect(locks.basePath).toBe(basePath);
+      expect(java).toContain(`"${locks.of(`${keyPrefix}order:42`)}"`);
+      return java;
+    });
+    expect(paths).toHaveLength(3);
   });
 
   it('tells who writes a store all that a store has', () => {
