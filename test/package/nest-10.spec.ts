@@ -1,16 +1,23 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { nodeProgram } from '../../.ci/matrix/provide.mjs';
 import { RedisServer } from '../support/servers/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
 import { expectLocks } from './support/expect-locks.js';
+import { runJest } from './support/jest.js';
+import { writeTestingPage } from './support/page-in-app.js';
 import { readManifest } from '../support/package/pack.js';
 
 describe('a Nest 10 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;
   let server: RedisServer;
+  let titles: readonly string[];
+  let program: string;
 
   beforeAll(async () => {
+    program = nodeProgram(20).node;
     server = await RedisServer.start();
-    app = await ConsumerApp.install('nest-10-cjs');
+    app = await ConsumerApp.install('nest-10-cjs', 'pages');
+    titles = await writeTestingPage(app);
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 
@@ -38,5 +45,13 @@ describe('a Nest 10 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
         { taken: true, freed: true },
       ],
     });
+  });
+
+  it('has the tests of the page about testing pass under Jest 29 on Node 20, which lacks Symbol.asyncDispose', async () => {
+    expect(await app.version('jest')).toMatch(/^29\./);
+    const { passed, failed, stderr } = await runJest(app, { program });
+    expect(failed).toEqual({});
+    expect(passed).toEqual([...titles, 'has no Symbol.asyncDispose'].sort());
+    expect(stderr).not.toContain('did not exit');
   });
 });

@@ -4,16 +4,20 @@ import { RedisServer } from '../support/servers/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
 import { expectLocks } from './support/expect-locks.js';
 import { runJest } from './support/jest.js';
+import { writePage, writeTestingPage } from './support/page-in-app.js';
 
 describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;
   let server: RedisServer;
+  let titles: readonly string[];
   const programs = new Map<number, string>();
 
   beforeAll(async () => {
     for (const major of [20, 24]) programs.set(major, nodeProgram(major).node);
     server = await RedisServer.start();
-    app = await ConsumerApp.install('nest-11-cjs', 'jest');
+    app = await ConsumerApp.install('nest-11-cjs', 'jest', 'pages');
+    titles = await writeTestingPage(app);
+    await writePage(app, 'docs/recipes/everyday-nest.md', '@nestjs/config', ['price-module']);
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 
@@ -35,8 +39,11 @@ describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
     async (major) => {
       const { passed, failed, stderr } = await runJest(app, { program: programs.get(major) });
       expect(failed).toEqual({});
-      expect(passed).toHaveLength(6);
-      expect(passed.filter((name) => name.includes('under fake timers'))).toHaveLength(4);
+      const own = passed.filter((name) => name.startsWith('OrderService '));
+      expect(own).toHaveLength(6);
+      expect(own.filter((name) => name.includes('under fake timers'))).toHaveLength(4);
+      const fromPages = [...titles, 'takes its lease from ConfigService'].sort();
+      expect(passed.filter((name) => !own.includes(name))).toEqual(fromPages);
       expect(stderr).not.toContain('did not exit');
     },
   );
