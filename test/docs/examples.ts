@@ -56,13 +56,6 @@ export const examplesOf = (blocks: readonly Block[]): Example[] => {
   return examples;
 };
 
-/** The names that a code block uses although it neither declares nor imports them. */
-export const notImported = (code: string, names: readonly string[]): string[] => {
-  const file = ts.createSourceFile('block.ts', code, ts.ScriptTarget.ES2022, true);
-  const [own, used] = [new Set([...declared(file), ...imported(file)]), identifiers(file)];
-  return names.filter((name) => used.has(name) && !own.has(name));
-};
-
 /** Whether a reader of a page has seen an example: it stands above, or is the app of the README. */
 const isKnownOn =
   (page: string) =>

@@ -4,7 +4,7 @@ import { RedisServer } from '../support/servers/redis-server.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
 import { expectLocks } from './support/expect-locks.js';
 import { runJest } from './support/jest.js';
-import { writePage, writeTestingPage } from './support/page-in-app.js';
+import { writeConfigSnippet, writeTestingPage } from './support/page-in-app.js';
 
 describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
   let app: ConsumerApp;
@@ -17,7 +17,7 @@ describe('a Nest 11 app in CommonJS', { timeout: RUN_TIMEOUT_MS }, () => {
     server = await RedisServer.start();
     app = await ConsumerApp.install('nest-11-cjs', 'jest', 'pages');
     titles = await writeTestingPage(app);
-    await writePage(app, 'docs/recipes/everyday-nest.md', '@nestjs/config', ['price-module']);
+    await writeConfigSnippet(app);
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => Promise.all([app?.[Symbol.asyncDispose](), server?.stop()]));
 

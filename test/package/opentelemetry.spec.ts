@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { nodeProgram } from '../../.ci/matrix/provide.mjs';
 import { execute } from '../support/package/command.js';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
+import { writeSnippets } from './support/page-in-app.js';
 
 const ENV = { OTEL_LOGS_EXPORTER: 'none', OTEL_NODE_RESOURCE_DETECTORS: 'none' };
 
@@ -18,6 +19,11 @@ describe.each([
     beforeAll(async () => {
       const { node } = nodeProgram(major);
       app = await ConsumerApp.install(`opentelemetry-${sdk}`, 'opentelemetry');
+      await writeSnippets(app, {
+        page: 'docs/operations/telemetry.md',
+        withText: '@opentelemetry/sdk-node',
+        files: ['snippet.ts'],
+      });
       await app.compile();
       const options = { cwd: app.path(), env: ENV, timeoutMs: 40_000 };
       const { stdout, stderr } = await execute(node, ['dist/main.js'], options);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ConsumerApp, INSTALL_TIMEOUT_MS, RUN_TIMEOUT_MS } from './support/consumer-app.js';
+import { writeSnippets } from './support/page-in-app.js';
 
 interface Reply {
   readonly status: number;
@@ -15,11 +16,16 @@ describe.each([10, 11, 12])('an app with Terminus %s', { timeout: RUN_TIMEOUT_MS
 
   beforeAll(async () => {
     app = await ConsumerApp.install(`terminus-${major}`, 'terminus');
+    await writeSnippets(app, {
+      page: 'docs/operations/troubleshooting.md',
+      withText: '@nestjs/terminus',
+      files: ['health.controller.ts'],
+    });
     replies = (await app.run('dist/main.js', {})) as Record<string, Reply>;
   }, INSTALL_TIMEOUT_MS);
   afterAll(() => app?.[Symbol.asyncDispose]());
 
-  it('is type-checked', async () => {
+  it('is type-checked, with the snippet of the page about health checks', async () => {
     expect(await app.version('@nestjs/terminus')).toMatch(new RegExp(`^${major}\\.`));
     expect((await app.compile()).stdout).toBe('');
   });
