@@ -21,18 +21,15 @@ export class PaymentClient {
   async charge(_order: string): Promise<void> {}
 }
 
+export const stock = new StockRepository();
+export const payments = new PaymentClient();
+
 @Injectable()
 export class ShopService {
-  constructor(
-    private readonly stock: StockRepository,
-    private readonly payments: PaymentClient,
-  ) {}
+  constructor(private readonly stock: StockRepository) {}
 
   @Locked('sku:<<dto.sku>>', { waitMs: 2_000 })
   async order(dto: OrderDto): Promise<void> {
-    await this.payments.charge(await this.stock.reserve(dto));
+    await payments.charge(await this.stock.reserve(dto));
   }
 }
-
-export const stock = new StockRepository();
-export const payments = new PaymentClient();
