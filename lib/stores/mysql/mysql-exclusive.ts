@@ -2,7 +2,16 @@ import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
-import { NO_ROW, raw, sql, type OneOf, type Sql, type Statement, type Together } from '../sql/sql.js';
+import {
+  NO_ROW,
+  NOT_FREE,
+  raw,
+  sql,
+  type OneOf,
+  type Sql,
+  type Statement,
+  type Together,
+} from '../sql/sql.js';
 import { takenOf, type Sight, type WakeUps } from '../sql/places.js';
 import type { KindStatements } from '../sql/sql-dialect.js';
 import {
@@ -122,13 +131,19 @@ WHERE t.name IS NULL ORDER BY v.n ON DUPLICATE KEY UPDATE ${table}.member = ${ta
     grants: Sql,
   ): Statement<readonly OneOf<AcquireReply>[]> {
     return {
-      sql: this.transaction(claims, grants, sql`fence, ${IS_NOW} AS is_now`),
+      sql: this.transaction(
+        claims,
+        grants,
+        sql`fence, ${IS_NOW} AS is_now, until <= ${NOW} AND queue = '' AS free`,
+      ),
       read: (reply) => {
         const rows = textRowsOf(reply, READ_AT);
-        const found = new Set(rows.map(({ name }) => name));
+        const found = new Map(rows.map((row) => [row['name'], row]));
         return repliesOf(claims, rows, (row, claim) => {
           if (row && isTrue(row['is_now'])) return grantOf(claim, Number(row['fence']));
-          return found.has(nameTextOf(claim.finalKey)) ? undefined : NO_ROW;
+          const own = found.get(nameTextOf(claim.finalKey));
+          if (!own) return NO_ROW;
+          return isTrue(own['free']) ? undefined : NOT_FREE;
         });
       },
     };
@@ -202,9 +217,13 @@ WHERE name = ${nameOf(finalKey)} AND ${HEAD} AND owner = ${bytes(owner)} AND unt
 WHERE t.until > ${NOW} LIMIT ${claims.length} FOR UPDATE SKIP LOCKED) v`;
     const change = sql`UPDATE ${held} ${own} SET t.until = ${end}, t.since = LAST_INSERT_ID() WHERE t.until > ${NOW}`;
     return {
-      sql: this.transaction(claims, change, sql`queue <> '' AS waiting, ${IS_NOW} AS is_now`),
+      sql: this.transaction(
+        claims,
+        change,
+        sql`IF(${IS_NOW}, queue <> '', NULL) AS waiting, ${IS_NOW} OR until > ${NOW} AS counts`,
+      ),
       read: (reply) => {
-        const rows = textRowsOf(reply, READ_AT).filter((row) => isTrue(row['is_now']));
+        const rows = textRowsOf(reply, READ_AT).filter((row) => isTrue(row['counts']));
         return repliesOf(claims, rows, releasedRow);
       },
     };

@@ -151,8 +151,8 @@ ${COMMIT}`
     return {
       sql: sql`START TRANSACTION;
 UPDATE ${unlocked(sql`t.until > ${NOW}`)} SET t.until = 0 WHERE t.until > ${NOW};
-SELECT t.name, t.owner, REPLACE(h.queue, ${me}, '') <> '' AS waiting FROM (${rowsOfClaims(claims)}) v ${own}
-${joinedByName(table, raw('h'))} ON h.name = v.n AND h.member = '' WHERE t.until = 0;
+SELECT t.name, t.owner, IF(t.until = 0, REPLACE(h.queue, ${me}, '') <> '', NULL) AS waiting FROM (${rowsOfClaims(claims)}) v ${own}
+${joinedByName(table, raw('h'))} ON h.name = v.n AND h.member = '' WHERE t.until = 0 OR t.until > ${NOW};
 DELETE t FROM ${unlocked(raw('t.until = 0'))} WHERE t.until = 0;
 ${COMMIT}`,
       read: (reply) => repliesOf(claims, textRowsOf(reply, 2), releasedRow),

@@ -31,7 +31,7 @@ const factsOf = async (run: RunStatement, { table, schema }: TablePlace): Promis
   run({
     sql: sql`SELECT current_database() AS db, current_user AS role, pg_is_in_recovery() AS replica, current_setting('transaction_read_only') AS read_only,
 current_setting('server_encoding') AS encoding, found.id,
-(SELECT relkind IN ('r', 'p') AND relpersistence = 'p' FROM pg_class WHERE oid = found.id) AS lasting, obj_description(found.id, 'pg_class') AS comment,
+(SELECT relkind = 'r' AND relpersistence = 'p' AND NOT EXISTS (SELECT 1 FROM pg_inherits WHERE inhparent = found.id) FROM pg_class WHERE oid = found.id) AS lasting, obj_description(found.id, 'pg_class') AS comment,
 has_table_privilege(found.id, 'SELECT') AS "SELECT", has_table_privilege(found.id, 'INSERT') AS "INSERT",
 (SELECT string_agg(nspname, '", "') FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace WHERE relname = ${bytes(table)}::text AND relkind IN ('r', 'p')) AS elsewhere,
 row_security_active(found.id) AND (EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = found.id AND NOT polpermissive)
@@ -149,7 +149,7 @@ export const checkTable = async (run: RunStatement, place: TablePlace): Promise<
     );
   if (!isTrue(facts['lasting']))
     refuse(
-      `${name} of PostgresStore is unlogged, temporary or no table: a crash would empty it. Create it again: ${migration}`,
+      `${name} of PostgresStore is unlogged, temporary, partitioned or no table: a crash would empty it, or two rows have one place. Create it again: ${migration}`,
     );
   const missing = RIGHTS.filter((right) => !isTrue(facts[right]));
   if (missing.length > 0)

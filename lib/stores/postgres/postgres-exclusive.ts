@@ -1,13 +1,23 @@
 import type { ExclusiveClaim } from '../../core/seam/claim.js';
 import type { ReleaseOptions } from '../../core/seam/lock-store.js';
 import type { AcquireReply, ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
-import { NO_ROW, raw, sql, type OneOf, type Sql, type Statement, type Together } from '../sql/sql.js';
+import {
+  NO_ROW,
+  NOT_FREE,
+  raw,
+  sql,
+  type OneOf,
+  type Sql,
+  type Statement,
+  type Together,
+} from '../sql/sql.js';
 import { takenOf, type Sight, type WakeUps } from '../sql/places.js';
 import type { KindStatements } from '../sql/sql-dialect.js';
 import {
   bytes,
   grantOf,
   HEAD,
+  isTrue,
   listOf,
   msOf,
   nameOf,
@@ -18,11 +28,11 @@ import {
 } from '../sql/sql-terms.js';
 import {
   extended,
-  isThere,
   NO_FLUSH,
   NOW,
   ONE_NOW,
   lockedRow,
+  ofWanted,
   released,
   RELEASED,
   rowsOf,
@@ -86,7 +96,7 @@ fence = greatest(fence + 1, ${NOW}) + ${tokens} - 1 WHERE name = ${nameOf(finalK
 free AS MATERIALIZED (SELECT l.place, w.owner, w.lease, w.tokens FROM wanted w, ${free} l),
 got AS (UPDATE ${table} l SET kind = 'exclusive', owner = f.owner, since = ${NOW}, until = ${NOW} + f.lease,
 fence = greatest(l.fence + 1, ${NOW}) + f.tokens - 1 FROM free f WHERE l.ctid = f.place RETURNING l.name, l.owner, l.fence)
-SELECT w.name, w.owner, got.fence, coalesce(${isThere(table, HEAD)}, false) AS found
+SELECT w.name, w.owner, got.fence, (SELECT until <= ${NOW} AND queue = '' FROM ${table} r WHERE r.name = w.name AND ${HEAD}) AS free
 FROM wanted w LEFT JOIN got ON got.name = w.name AND got.owner = w.owner`,
       prepared: true,
       read: (reply) => grantsOf(claims, rowsOf(reply)),
@@ -159,9 +169,10 @@ RETURNING queue <> '' AS waiting${isFlushed}, ${pass(sql`${name}::text`)}`,
     const { table, pass } = this.names;
     return {
       sql: sql`${withWanted(claims)},
-mine AS MATERIALIZED (SELECT l.place, w.lease FROM wanted w, ${lockedRow(table, MINE)} l)
-UPDATE ${table} l SET until = ${end} FROM mine m WHERE l.ctid = m.place
-RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, ${pass(raw('l.name'))}`,
+mine AS MATERIALIZED (SELECT l.place, w.lease FROM wanted w, ${lockedRow(table, MINE)} l),
+done AS (UPDATE ${table} l SET until = ${end} FROM mine m WHERE l.ctid = m.place
+RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, ${pass(raw('l.name'))})
+${ofWanted(table, raw('d.waiting'), MINE)}`,
       prepared: true,
       read: (reply) => repliesOf(claims, rowsOf(reply), releasedRow),
     };
@@ -174,8 +185,7 @@ RETURNING l.name, l.owner, queue <> '' AS waiting${isFlushed}, ${pass(raw('l.nam
 mine AS MATERIALIZED (SELECT l.place, w.lease FROM wanted w, ${lockedRow(table, MINE)} l),
 done AS (UPDATE ${table} l SET until = greatest(l.until, ${NOW} + m.lease) FROM mine m
 WHERE l.ctid = m.place AND l.until > ${NOW} RETURNING l.name, l.owner, l.until)
-SELECT w.name, w.owner, d.until - ${NOW} AS left_us FROM wanted w LEFT JOIN done d ON d.name = w.name AND d.owner = w.owner
-WHERE d.until IS NOT NULL OR ${isThere(table, MINE)}`,
+${ofWanted(table, sql`d.until - ${NOW} AS left_us`, MINE)}`,
       prepared: true,
       read: (reply) => extended(claims, reply),
     };
@@ -220,10 +230,11 @@ const MINE = sql`${HEAD} AND r.owner = w.owner AND r.until > ${NOW}`;
 /** Reply to one of several acquires. */
 type OneAcquire = OneOf<AcquireReply>;
 
-/** Returns the grants of several claims: a row without a token says only whether it exists. */
+/** Returns the grants of several claims: a row without a token says whether the key is free, or has no row. */
 const grantsOf = (claims: readonly ExclusiveClaim[], rows: readonly Row[]): readonly OneAcquire[] =>
   repliesOf(claims, rows, (row, claim) => {
     const fence = row?.['fence'] ?? null;
     if (fence !== null) return grantOf(claim, Number(fence));
-    return row?.['found'] === 'f' ? NO_ROW : undefined;
+    if (!row || isTrue(row['free'])) return undefined;
+    return row['free'] === null ? NO_ROW : NOT_FREE;
   });

@@ -9,12 +9,12 @@ import type { KindStatements, Waiting } from '../sql/sql-dialect.js';
 import { bytes, HEAD, isTrue, listOf, msOf, nameOf, releasedRow, repliesOf, US } from '../sql/sql-terms.js';
 import {
   extended,
-  isThere,
   literal,
   NO_FLUSH,
   NOW,
   ONE_NOW,
   lockedRow,
+  ofWanted,
   released,
   rowsOf,
   sightsOf,
@@ -125,9 +125,9 @@ SELECT waiting${isFlushed}, CASE WHEN queue <> '' THEN ${notify(sql`${name}::tex
     return {
       sql: sql`${withWanted(claims)},
 head AS MATERIALIZED (SELECT w.name, w.owner, h.queue, m.place FROM wanted w, ${lockedRow(table, HEAD, raw(', r.queue'))} h, ${lockedRow(table, MEMBER)} m),
-ended AS (DELETE FROM ${table} m USING head WHERE m.ctid = head.place RETURNING m.name)
-SELECT head.name, owner, replace(queue, ${me}, '') <> '' AS waiting${NO_FLUSH}, CASE WHEN queue <> '' THEN ${notify(raw('head.name'))} END
-FROM head JOIN ended ON ended.name = head.name`,
+done AS (DELETE FROM ${table} m USING head WHERE m.ctid = head.place
+RETURNING m.name, m.owner, replace(head.queue, ${me}, '') <> '' AS waiting${NO_FLUSH}, CASE WHEN head.queue <> '' THEN ${notify(raw('m.name'))} END)
+${ofWanted(table, raw('d.waiting'), MEMBER)}`,
       prepared: true,
       read: (reply) => repliesOf(claims, rowsOf(reply), releasedRow),
     };
@@ -144,8 +144,7 @@ done AS (UPDATE ${table} m SET until = greatest(m.until, ${NOW} + mine.lease) FR
 WHERE m.ctid = mine.place AND m.until > ${NOW} RETURNING m.name, m.owner, m.until),
 kept AS (UPDATE ${table} h SET until = greatest(h.until, longest.until)
 FROM (SELECT head.place, max(done.until) AS until FROM done JOIN head ON head.name = done.name GROUP BY head.place) longest WHERE h.ctid = longest.place)
-SELECT w.name, w.owner, d.until - ${NOW} AS left_us FROM wanted w LEFT JOIN done d ON d.name = w.name AND d.owner = w.owner
-WHERE d.until IS NOT NULL OR ${isThere(table, MEMBER)}`,
+${ofWanted(table, sql`d.until - ${NOW} AS left_us`, MEMBER)}`,
       prepared: true,
       read: (reply) => extended(claims, reply),
     };

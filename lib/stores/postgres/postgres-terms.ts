@@ -4,9 +4,9 @@ import type { ExtendReply, ReleaseReply } from '../../core/seam/reply.js';
 import type { Sight } from '../sql/places.js';
 import {
   extendedRow,
+  releasedRow,
   ID_LENGTH,
   ID_START,
-  isTrue,
   MAX_QUEUED,
   msOf,
   nameTextOf,
@@ -105,19 +105,20 @@ AS w(name, owner, lease, tokens))`;
 export const lockedRow = (table: Sql, condition: Sql, columns = raw('')): Sql =>
   sql`LATERAL (SELECT r.ctid AS place${columns} FROM ${table} r WHERE r.name = w.name AND ${condition} LIMIT 1 FOR UPDATE SKIP LOCKED)`;
 
-/** Returns whether the row of a wanted name is there and the condition holds: true, or null. */
-export const isThere = (table: Sql, condition: Sql): Sql =>
-  sql`(SELECT true FROM ${table} r WHERE r.name = w.name AND ${condition} LIMIT 1)`;
+/**
+ * Returns the end of a statement: a row for each claim of which `done d` has one. A claim that was skipped has one, too, without
+ * a value. A claim for which the condition does not hold has none.
+ */
+export const ofWanted = (table: Sql, value: Sql, condition: Sql): Sql =>
+  sql`SELECT w.name, w.owner, ${value} FROM wanted w LEFT JOIN done d ON d.name = w.name AND d.owner = w.owner
+WHERE d.name IS NOT NULL OR (SELECT true FROM ${table} r WHERE r.name = w.name AND ${condition} LIMIT 1)`;
 
 /** Returns the replies to a renewal. A claim whose row has no rest in µs was skipped. */
 export const extended = (claims: readonly Claim[], reply: unknown): readonly ExtendReply[] =>
   repliesOf(claims, rowsOf(reply), (row) => extendedRow(row, row?.['left_us'] === null));
 
 /** Returns the reply to a release: its row, if it was held. */
-export const released = (reply: unknown): ReleaseReply => {
-  const [row] = rowsOf(reply);
-  return { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
-};
+export const released = (reply: unknown): ReleaseReply => releasedRow(rowsOf(reply)[0])!;
 
 /** Returns the replies to a poll. A key without a time until it is free has none; one without a row is free. */
 export const sightsOf = (claims: readonly Claim[], reply: unknown): readonly Sight[] => {

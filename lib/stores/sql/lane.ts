@@ -3,7 +3,15 @@ import { StoreFailure } from '../../core/seam/store-failure.js';
 import { CommandDeadlines, type PendingCommand } from '../load/command-deadlines.js';
 import { Load } from '../load/load.js';
 import { UnsentRequests, type SendTerms, type Unsent } from '../load/unsent-requests.js';
-import { isRefused, NO_ROW, SqlFailure, type SqlSession, type Statement, type Together } from './sql.js';
+import {
+  isRefused,
+  NO_ROW,
+  NOT_FREE,
+  SqlFailure,
+  type SqlSession,
+  type Statement,
+  type Together,
+} from './sql.js';
 
 /** Pauses in ms before a statement is tried again whose row others have locked: the first one, and the longest. */
 const FIRST_PAUSE_MS = 5;
@@ -246,7 +254,7 @@ export class Lane {
     requests.forEach((request, i) => {
       const value = values[i];
       const { by } = request;
-      if (by && (value === undefined || value === NO_ROW)) {
+      if (by && (value === undefined || value === NO_ROW || value === NOT_FREE)) {
         request.isSkipped = requests.length > 1 && value === undefined;
         return this.repeat(request, value === NO_ROW ? by.inserting : undefined);
       }

@@ -86,9 +86,11 @@ export const extendedRow = (row: Row | undefined, isLocked: boolean): ExtendRepl
   return { status: 'held', validForMs: Math.floor(Number(row['left_us']) / US) };
 };
 
-/** Returns the reply to one of several releases. Without a row it was skipped, or nothing was held. */
+/** Returns the reply to one of several releases. A row without `waiting` is held, and was skipped. */
 export const releasedRow = (row: Row | undefined): ReleaseReply | undefined =>
-  row && { wasHeld: true, othersWaiting: isTrue(row['waiting']) };
+  row?.['waiting'] === null
+    ? undefined
+    : { wasHeld: row !== undefined, othersWaiting: isTrue(row?.['waiting']) };
 
 const LOCKED = new StoreFailure('another transaction has locked the row', 'not-executed', {
   ...{ transient: true, keyOnly: true },

@@ -89,9 +89,11 @@ export interface Statement<T> {
 
 /** Reply to a request whose row is missing. */
 export const NO_ROW = 'no row';
+/** Reply to a request whose key is not free, as far as was read: it is sent alone, and finds no lock of others on its row. */
+export const NOT_FREE = 'not free';
 
-/** A reply to one of several requests. Undefined says nothing: the request is sent alone. */
-export type OneOf<T> = T | undefined | typeof NO_ROW;
+/** A reply to one of several requests. Undefined: others have locked its row. Then it is sent alone, after a look at that. */
+export type OneOf<T> = T | undefined | typeof NO_ROW | typeof NOT_FREE;
 
 /** Statements for requests that are sent together when several wait. None of them waits for a row. */
 export interface Together<C, T> {

@@ -98,6 +98,21 @@ describe('PostgresStore does not open', () => {
     expect(await refusal({ table })).toContain('a crash would empty it');
   });
 
+  it.each([
+    [
+      'a partitioned table',
+      (table: string) => migrationOf(table).replace(/\) WITH \([^)]*\);/, ') PARTITION BY HASH (name);'),
+    ],
+    [
+      'a table that another one inherits',
+      (table: string) => `${migrationOf(table)}; CREATE TABLE ${table}_more () INHERITS (${table})`,
+    ],
+  ])('with %s: two of its rows have one place', async (_, statements) => {
+    const table = newKey('parts');
+    await lab.query(statements(table));
+    expect(await refusal({ table })).toContain('partitioned');
+  });
+
   it('with a table in two schemas of the search path: two apps could use different ones', async () => {
     const table = newKey('twice');
     const make = migrationOf(table);
