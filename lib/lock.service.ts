@@ -8,7 +8,6 @@ import type { CountDownLatch } from './core/objects/count-down-latch.js';
 import type { Semaphore } from './core/objects/semaphore.js';
 import type { Attempt, LockManager, LockSection } from './core/lock-manager.js';
 import type { Section } from './core/nesting/section.js';
-import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { printsOnly } from './core/printing.js';
 import type { ShownKey } from './core/shown-key.js';
 import type {
@@ -19,11 +18,12 @@ import type {
   Without,
 } from './core/settings/acquire-options.js';
 import type { AnyCallOptions, LockCall } from './core/settings/lock-call.js';
+import { named } from './core/settings/option-checks.js';
 import { checkKey, checkKeys, checkOneKey } from './key/key-check.js';
 import { callAndSection, callOf, methodDefaults, type MethodDefaults } from './call-arguments.js';
 import type { Candidate, LeaderFunction } from './leader/candidate.js';
 import { Candidates } from './leader/candidates.js';
-import type { LeadOptions } from './leader/leader.options.js';
+import type { FoundLeader, LeaderMethod, LeadOptions } from './leader/leader.options.js';
 import { Permits } from './permits.js';
 import { sharedByBuilds } from './core/both-builds.js';
 
@@ -367,14 +367,18 @@ class LockService {
     for (const mode of modes) manager.checkCall({ ...call, kind: mode ?? call.kind });
   }
 
-  /** @internal Throws for a key and options of `@Leader` that this service or its store rejects. */
-  checkLead(where: string, key: string, options: LeadOptions): void {
-    this.manager.surroundings.finalKey(key);
-    try {
-      callOf(options, this.defaults.lead, 'lead', this.manager.settings);
-    } catch (error) {
-      throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
-    }
+  /** @internal Returns the call of `@Leader`. Throws for a key and options that this service or its store rejects. */
+  leadCall({ where, key, options }: Pick<LeaderMethod, 'where' | 'key' | 'options'>): LockCall {
+    const { defaults, manager } = this;
+    manager.surroundings.finalKey(key);
+    return named(where, () => callOf(options, defaults.lead, 'lead', manager.settings));
+  }
+
+  /** @internal Makes the object of a method with `@Leader` a candidate. */
+  leadWith(found: FoundLeader): void {
+    const { key, lead, instance, optionsOf } = found;
+    const callNow = optionsOf && (() => this.leadCall({ ...found, options: optionsOf(instance, []) }));
+    this.candidates.add(key, lead, this.leadCall(found), callNow);
   }
 
   /** @internal See {@link LockManager.acquireOneOfSeveral}. */

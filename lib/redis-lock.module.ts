@@ -19,7 +19,8 @@ import { LockManager } from './core/lock-manager.js';
 import { LockConfigurationError } from './core/errors/lock.errors.js';
 import { printsOnly } from './core/printing.js';
 import { invalidOption } from './core/settings/option-checks.js';
-import { leadersIn, type FoundLeader } from './leader/leader-methods.js';
+import { leadersIn } from './leader/leader-methods.js';
+import type { FoundLeader } from './leader/leader.options.js';
 import { LockHealthIndicator } from './lock-health-indicator.js';
 import { LockService } from './lock.service.js';
 import { bindAll, wrappersOf } from './locked/lock-binder.js';
@@ -210,7 +211,7 @@ export class RedisLockModule extends ConfigurableModuleClass implements OnModule
 
   onApplicationBootstrap(): void {
     this.manager.started();
-    for (const { key, lead, options } of this.leaders) this.locks.lead(key, lead, options);
+    for (const leader of this.leaders) this.locks.leadWith(leader);
   }
 
   private bind(): void {

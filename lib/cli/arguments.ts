@@ -1,31 +1,25 @@
 import { parseArgs } from 'node:util';
-
-/** Error of the person at the terminal: the message says what to write instead. */
-export class UsageError extends Error {}
+import { configFile, readConfig, type Config } from './config.js';
+import { passwordsIn } from './secrets.js';
+import { UsageError } from './usage-error.js';
 
 export const COMMANDS = ['who', 'list', 'queue', 'unlock'] as const;
 export type Command = (typeof COMMANDS)[number];
 
-/** Address of the store: exactly one kind. */
-export type Address =
-  /** Several are the servers of a quorum; with `cluster`, some servers of one Redis Cluster. */
-  | { readonly store: 'redis'; readonly urls: readonly string[]; readonly cluster: boolean }
-  | { readonly store: 'postgres' | 'mysql'; readonly url: string }
-  | { readonly store: 'zookeeper'; readonly hosts: string; readonly basePath: string | undefined };
-
-export interface Invocation {
+export interface Invocation extends Config {
   readonly command: Command;
   /** Key; for `list` the prefix of the keys. */
   readonly key: string;
-  readonly address: Address;
-  /** Undefined: the default of the module. */
-  readonly keyPrefix: string | undefined;
   readonly json: boolean;
   /** Whether `unlock` goes on without a question. */
   readonly yes: boolean;
 }
 
+/** Environment variable with a configuration in JSON. */
+const CONFIG_OF_ENV = 'NEST_REDIS_LOCK_CONFIG';
+
 const OPTIONS = {
+  config: { type: 'string' },
   redis: { type: 'string', multiple: true },
   cluster: { type: 'boolean', default: false },
   postgres: { type: 'string' },
@@ -59,27 +53,42 @@ const commandOf = (word: string | undefined): Command => {
   throw new UsageError(`${shown}: there are ${COMMANDS.join(', ')}.`);
 };
 
-const addressOf = (values: Values, { REDIS_URL }: NodeJS.ProcessEnv): Address => {
-  const { postgres, mysql, zookeeper, cluster, 'base-path': basePath } = values;
-  const hasOther = (postgres ?? mysql ?? zookeeper) !== undefined;
-  const redis = values.redis ?? (REDIS_URL && !hasOther ? [REDIS_URL] : undefined);
-  const given = Object.entries({ redis, postgres, mysql, zookeeper }).filter(
-    ([, value]) => value !== undefined,
+/** Other users of a machine see the arguments of a process. */
+const refusePasswords = (name: string, addresses: readonly string[]): void => {
+  if (passwordsIn(addresses).length === 0) return;
+  throw new UsageError(
+    `--${name} has a password, which other users can see in the arguments of a process. Put the address into a file ` +
+      `(--config FILE) or into the environment (${CONFIG_OF_ENV}, or REDIS_URL).`,
   );
-  if (given.length !== 1) {
-    throw new UsageError(
-      given.length === 0
-        ? 'No store: set REDIS_URL, or give --redis URL, --postgres URL, --mysql URL or --zookeeper HOSTS.'
-        : `Give only one of ${given.map(([name]) => `--${name}`).join(' and ')}.`,
-    );
-  }
-  if (cluster && !redis) throw new UsageError('--cluster goes with --redis.');
+};
+
+const configOf = (values: Values, env: NodeJS.ProcessEnv): Config => {
+  const { config, redis, postgres, mysql, zookeeper, cluster, 'base-path': basePath } = values;
+  const stores = { redis, postgres, mysql, zookeeper, config };
+  const given = Object.entries(stores).filter(([, value]) => value !== undefined);
+  if (given.length > 1)
+    throw new UsageError(`Give only one of ${given.map(([name]) => `--${name}`).join(' and ')}.`);
+  for (const [name, value] of given) refusePasswords(name, [value!].flat());
+  const [ofEnv, url] = given.length === 0 ? [env[CONFIG_OF_ENV], env['REDIS_URL']] : [];
+  const urls = redis ?? (url && !ofEnv ? [url] : undefined);
+  if (cluster && !urls) throw new UsageError('--cluster goes with --redis.');
   if (basePath !== undefined && zookeeper === undefined)
     throw new UsageError('--base-path goes with --zookeeper.');
-  if (redis) return { store: 'redis', urls: redis, cluster };
-  if (postgres !== undefined) return { store: 'postgres', url: postgres };
-  if (mysql !== undefined) return { store: 'mysql', url: mysql };
-  return { store: 'zookeeper', hosts: zookeeper!, basePath };
+  const at = (address: Config['address']): Config => ({
+    address,
+    keyPrefix: undefined,
+    secrets: passwordsIn(urls ?? []),
+  });
+  if (config !== undefined) return readConfig(configFile(config), env);
+  if (ofEnv) return readConfig({ name: CONFIG_OF_ENV, text: ofEnv, folder: '.' }, env);
+  if (urls) return at({ store: 'redis', sources: cluster ? [{ cluster: urls }] : urls });
+  if (postgres !== undefined) return at({ store: 'postgres', options: { connectionString: postgres } });
+  if (mysql !== undefined) return at({ store: 'mysql', options: { uri: mysql } });
+  if (zookeeper !== undefined) return at({ store: 'zookeeper', options: { connect: zookeeper, basePath } });
+  throw new UsageError(
+    `No store: set REDIS_URL or ${CONFIG_OF_ENV}, or give --config FILE, --redis URL, --postgres URL, --mysql URL or ` +
+      '--zookeeper HOSTS.',
+  );
 };
 
 /**
@@ -104,12 +113,7 @@ export const parseInvocation = (
     );
   }
   if (values.yes && command !== 'unlock') throw new UsageError('--yes goes with unlock.');
-  return {
-    command,
-    key: key ?? '',
-    address: addressOf(values, env),
-    keyPrefix: values['key-prefix'],
-    json: values.json,
-    yes: values.yes,
-  };
+  const config = configOf(values, env);
+  const keyPrefix = values['key-prefix'] ?? config.keyPrefix;
+  return { ...config, command, key: key ?? '', keyPrefix, json: values.json, yes: values.yes };
 };

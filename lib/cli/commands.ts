@@ -1,7 +1,8 @@
 import type { KeyState, ListedLock, LockService } from '../index.js';
-import { UsageError, type Command, type Invocation } from './arguments.js';
+import type { Command, Invocation } from './arguments.js';
 import type { InspectedKey } from '../core/holders/holders.js';
 import { holderRows, printable, tableOf, type Row } from './table.js';
+import { UsageError } from './usage-error.js';
 
 /** Exit codes. "Taken", "the store failed" and "unknown" are three different replies: a free key is never a failure. */
 export const EXIT = {

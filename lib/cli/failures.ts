@@ -1,32 +1,7 @@
 import { LockError } from '../index.js';
-import { UsageError } from './arguments.js';
 import { EXIT, type ExitCode } from './commands.js';
 import { printable } from './table.js';
-
-/** Credentials before the host of a URL, up to the last @ of the line: a password may contain @. */
-const CREDENTIALS = /([a-z][a-z\d+.-]*:\/\/)\S*@/gi;
-
-const decoded = (text: string): string => {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-};
-
-/** Returns the passwords in addresses, as they stand there and decoded. */
-const secretsIn = (args: readonly string[]): string[] =>
-  args
-    .flatMap((arg) => [/:\/\/[^:]*:(.*)@/.exec(arg)?.[1], /[?&]password=([^&]*)/.exec(arg)?.[1]])
-    .flatMap((secret) => (secret === undefined ? [] : [secret, decoded(secret)]))
-    .filter((secret) => secret.length > 2);
-
-/** Returns text without the passwords of the arguments. */
-export const withoutSecrets = (text: string, args: readonly string[]): string =>
-  secretsIn(args).reduce(
-    (clean, secret) => clean.replaceAll(secret, '***'),
-    text.replace(CREDENTIALS, '$1***@'),
-  );
+import { UsageError } from './usage-error.js';
 
 const printableLines = (text: string): string => text.split('\n').map(printable).join('\n');
 

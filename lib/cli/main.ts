@@ -5,16 +5,17 @@ import { Logger } from '@nestjs/common';
 import { createLockService } from '../index.js';
 import { parseInvocation, type Invocation } from './arguments.js';
 import { EXIT, runCommand, type ExitCode, type Terminal } from './commands.js';
-import { failureOf, withoutSecrets } from './failures.js';
+import { failureOf } from './failures.js';
 import { HELP } from './help.js';
 import { optionsOf } from './open-store.js';
+import { passwordsIn, withoutSecrets } from './secrets.js';
 import { printable } from './table.js';
 
 const args = process.argv.slice(2);
 
-const addresses = [...args, process.env['REDIS_URL'] ?? ''];
+const secrets = passwordsIn(args);
 
-const note = (text: string): void => void process.stderr.write(withoutSecrets(text, addresses));
+const note = (text: string): void => void process.stderr.write(withoutSecrets(text, secrets));
 
 /** Resolves with false, too, when the person ends the input or interrupts it. */
 const ask = (question: string): Promise<boolean> =>
@@ -55,6 +56,7 @@ const main = async (): Promise<ExitCode> => {
       terminal.out(invocation === 'help' ? HELP : `${versionOfPackage()}\n`);
       return EXIT.DONE;
     }
+    secrets.push(...invocation.secrets);
     const exitCode = await runOn(invocation);
     for (const warning of warnings) note(`warning: ${printable(warning)}\n`);
     return exitCode;

@@ -1,5 +1,4 @@
 import { LockConfigurationError, type LockServiceOptions } from '../index.js';
-import type { RedisSource } from '../redis/index.js';
 import type { Invocation } from './arguments.js';
 
 /** Loads an optional package before the store that needs it. */
@@ -25,28 +24,26 @@ export const optionsOf = async ({
 }: Pick<Invocation, 'command' | 'address'>): Promise<LockServiceOptions> => {
   switch (address.store) {
     case 'redis': {
-      const { urls, cluster } = address;
       await load('--redis', 'ioredis', async () => import.meta.resolve('ioredis'));
       const { QuorumStore, RedisStore } = await import('../redis/index.js');
       // A list would show each string with the prefix, also one that is no lock.
       const foreignHold = command === 'list' ? undefined : 'taken';
-      const storeOn = (redis: RedisSource) => new RedisStore({ redis, foreignHold });
-      if (cluster || urls.length === 1) return { store: storeOn(cluster ? { cluster: urls } : urls[0]!) };
-      return { store: new QuorumStore({ nodes: urls.map(storeOn) }) };
+      const nodes = address.sources.map((redis) => new RedisStore({ redis, foreignHold }));
+      return { store: nodes.length === 1 ? nodes[0]! : new QuorumStore({ nodes }) };
     }
     case 'postgres': {
       await load('--postgres', 'pg', () => import('pg'));
       const { PostgresStore } = await import('../postgres/index.js');
-      return { store: new PostgresStore({ connectionString: address.url }) };
+      return { store: new PostgresStore(address.options) };
     }
     case 'mysql': {
       await load('--mysql', 'mysql2', () => import('mysql2'));
       const { MysqlStore } = await import('../mysql/index.js');
-      return { store: new MysqlStore({ uri: address.url }) };
+      return { store: new MysqlStore(address.options) };
     }
     case 'zookeeper': {
       const { ZooKeeperStore } = await import('../zookeeper/index.js');
-      return { store: new ZooKeeperStore({ connect: address.hosts, basePath: address.basePath }) };
+      return { store: new ZooKeeperStore(address.options) };
     }
   }
 };

@@ -62,6 +62,7 @@ export class LeaderCandidate implements Candidate {
     private readonly call: LockCall,
     private readonly lead: LeaderFunction,
     private readonly over: (candidate: LeaderCandidate) => void,
+    private readonly callNow = () => call,
   ) {
     const stopListening = manager.surroundings.onStop(() => this.end('shutdown'));
     this.stopping.signal.addEventListener('abort', stopListening, { once: true });
@@ -148,8 +149,8 @@ export class LeaderCandidate implements Candidate {
     }
   }
 
-  private acquire(): Promise<Lease> {
-    return this.manager.acquire([this.key], { ...this.call, signal: this.stopping.signal });
+  private async acquire(): Promise<Lease> {
+    return this.manager.acquire([this.key], { ...this.callNow(), signal: this.stopping.signal });
   }
 
   /** Leads until the leadership has ended and the function has settled, and then releases the lock. Never rejects. */

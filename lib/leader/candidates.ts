@@ -14,8 +14,12 @@ export class Candidates {
     private readonly contend: boolean,
   ) {}
 
-  /** Adds a candidate, which contends from now on. */
-  add(key: string, lead: LeaderFunction, call: LockCall): LeaderCandidate {
+  /**
+   * Adds a candidate, which contends from now on.
+   *
+   * @param callNow returns the call for one candidacy, if that varies
+   */
+  add(key: string, lead: LeaderFunction, call: LockCall, callNow?: () => LockCall): LeaderCandidate {
     checkFunctionOf('lead', lead);
     if (this.all.has(key)) {
       throw new LockConfigurationError(
@@ -27,7 +31,7 @@ export class Candidates {
     const over = (candidate: LeaderCandidate): void => {
       if (this.all.get(key) === candidate) this.all.delete(key);
     };
-    const candidate = new LeaderCandidate(this.manager, key, call, lead, over);
+    const candidate = new LeaderCandidate(this.manager, key, call, lead, over, callNow);
     this.all.set(key, candidate);
     if (this.contend) candidate.start();
     return candidate;

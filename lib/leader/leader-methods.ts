@@ -5,26 +5,11 @@ import { LIMITED_METADATA, LOCKED_METADATA, type LockedMetadata } from '../locke
 import type { InstanceWrapper } from '../locked/lock-binder.js';
 import { prototypesOf } from '../locked/lock-binding.js';
 import type { LockService } from '../lock.service.js';
-import type { LeadOptions } from './leader.options.js';
+import type { FoundLeader, LeaderMethod } from './leader.options.js';
 import type { LeaderFunction } from './candidate.js';
 
 /** Property in which a class keeps its methods with `@Leader`; shared by both builds. */
 const METHODS = Symbol.for('nest-redis-lock:leaders');
-
-/** A method with `@Leader`. */
-export interface LeaderMethod {
-  readonly name: PropertyKey;
-  /** `Class.method`, for messages. */
-  readonly where: string;
-  readonly key: string;
-  readonly options: LeadOptions;
-  readonly service: string | undefined;
-}
-
-/** A method of an object of the app. */
-export interface FoundLeader extends LeaderMethod {
-  readonly lead: LeaderFunction;
-}
 
 const ownMethods = (prototype: object): LeaderMethod[] | undefined =>
   Object.getOwnPropertyDescriptor(prototype, METHODS)?.value as LeaderMethod[] | undefined;
@@ -90,9 +75,9 @@ const checkDecorators = ({ name, where, key }: LeaderMethod, instance: object): 
 export const leadersIn = (
   wrappers: readonly InstanceWrapper[],
   service: string | undefined,
-  locks: Pick<LockService, 'checkLead'>,
+  locks: Pick<LockService, 'leadCall'>,
 ): readonly FoundLeader[] => {
-  const found = new Map<string, FoundLeader & { readonly instance: object }>();
+  const found = new Map<string, FoundLeader>();
   for (const wrapper of wrappers) {
     checkScope(
       {
@@ -111,7 +96,7 @@ export const leadersIn = (
         if (other?.instance === instance && other.name === method.name) continue;
         if (other) throw twoOfOneKey(other, method, instance);
         checkDecorators(method, instance);
-        locks.checkLead(method.where, method.key, method.options);
+        locks.leadCall(method);
         const lead: LeaderFunction = (leadership) =>
           (instance as Record<PropertyKey, LeaderFunction>)[method.name]!.call(instance, leadership);
         found.set(method.key, { ...method, lead, instance });
@@ -121,11 +106,7 @@ export const leadersIn = (
   return [...found.values()];
 };
 
-const twoOfOneKey = (
-  one: FoundLeader & { readonly instance: object },
-  other: LeaderMethod,
-  instance: object,
-): LockConfigurationError => {
+const twoOfOneKey = (one: FoundLeader, other: LeaderMethod, instance: object): LockConfigurationError => {
   const [first, second] = [one.instance, instance].map(({ constructor }) => constructor.name);
   const names = [`${first}.${String(one.name)}`, `${second}.${String(other.name)}`];
   return new LockConfigurationError(

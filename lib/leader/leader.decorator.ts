@@ -1,18 +1,18 @@
 import { defaultLead } from '../call-arguments.js';
-import { isArray } from '../core/errors/describe.js';
 import { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 import { asLabel } from '../core/settings/label.js';
 import { LEAD_NAMES, resolveCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
-import { invalidOption, reading } from '../core/settings/option-checks.js';
+import { checkObject, invalidOption, named, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { checkKey } from '../key/key-check.js';
 import { quoteTemplate } from '../key/template-syntax.js';
 import { checkTarget, refuseBareUse, whereOf } from '../locked/check-use.js';
 import { injectService } from '../locked/lock-binding.js';
+import { checkVary, varyingOptions } from '../locked/varying-options.js';
 import { isGenerator } from './candidates.js';
 import { registerLeader } from './leader-methods.js';
-import type { LeaderOptions } from './leader.options.js';
+import type { LeaderOptions, LeadOptions } from './leader.options.js';
 import type { Leadership } from './leadership.js';
 
 const LEADER_NAMES: Names<LeaderOptions> = { ...LEAD_NAMES, service: true };
@@ -20,9 +20,12 @@ const LEADER_NAMES: Names<LeaderOptions> = { ...LEAD_NAMES, service: true };
 /** A decorator does not know the settings of its module, so it checks against the smallest `watchdogMs`. */
 const SMALLEST = { ...DEFAULT_SETTINGS, watchdogMs: DEFAULT_SETTINGS.minWatchdogMs };
 
-/** Method decorator that compiles only on methods that need no argument but the leadership. */
-export type LeaderDecorator = <M extends (leadership: Leadership) => unknown>(
-  target: object,
+/**
+ * Method decorator that compiles only on methods that need no argument but the leadership, and in the class that the function
+ * for options gets.
+ */
+export type LeaderDecorator<T extends object = object> = <M extends (leadership: Leadership) => unknown>(
+  target: T,
   property: PropertyKey,
   descriptor: TypedPropertyDescriptor<M>,
 ) => void;
@@ -30,25 +33,24 @@ export type LeaderDecorator = <M extends (leadership: Leadership) => unknown>(
 /** Plain JavaScript may call it with anything, so it checks all its arguments. */
 const decorate = (...args: readonly unknown[]): LeaderDecorator => {
   refuseBareUse('@Leader', args);
-  const [key, given = {}, ...rest] = args;
+  const [key, given = {}, ...more] = args;
   return (target, property, descriptor) => {
     const method: unknown = checkTarget('@Leader', target, property, descriptor);
     const where = whereOf(target, property);
     checkLeaderKey(key, where);
-    if (rest.some((more) => more !== undefined)) {
-      throw new LockConfigurationError(
-        `${where}: @Leader takes a key and its options, and nothing after these.`,
-      );
-    }
+    const vary = checkVary('@Leader', where, more);
     if (isGenerator(method)) {
       throw new LockConfigurationError(
         `${where}: a generator function cannot be @Leader, its body would never run. Make it async.`,
       );
     }
-    const { service, ...own } = checkedOptions(given, where);
-    const label = own.label ?? asLabel(key);
+    const checked = (read: () => unknown): LeaderOptions => named(where, () => checkedOptions(read()));
+    const fixed = checked(() => given);
+    const { service } = fixed;
+    const options = leadOptions(fixed, key);
+    const optionsOf = vary && varyingOptions(fixed, options, vary, (join) => leadOptions(checked(join), key));
     injectService(target, service);
-    registerLeader(target, { name: property, where, key, options: { ...own, label }, service });
+    registerLeader(target, { name: property, where, key, options, optionsOf, service });
   };
 };
 
@@ -63,6 +65,8 @@ const decorate = (...args: readonly unknown[]): LeaderDecorator => {
  *   again. A `LockConfigurationError` is not tried again.
  *
  * The key is used verbatim. It has no placeholders, since the method is called without arguments of the app. Options and defaults: {@link LeaderOptions}.
+ * A function returns options that vary, from the instance: `(self) => ({ watchdogMs: self.config.leaseMs })`. It is called each
+ * time the process begins to contend.
  *
  * A mistake in the key throws `LockKeyError` when the class is loaded, and a wrong option throws `LockConfigurationError`. At
  * the start, another scope than singleton and two methods with one key are refused.
@@ -73,7 +77,11 @@ const decorate = (...args: readonly unknown[]): LeaderDecorator => {
  *   while (!signal.aborted) await this.index.update({ signal });
  * }
  */
-export const Leader: (key: string, options?: LeaderOptions) => LeaderDecorator = decorate;
+export const Leader: <T extends object = object>(
+  key: string,
+  options?: LeaderOptions,
+  vary?: (self: T) => Pick<LeadOptions, 'watchdogMs'> | undefined,
+) => LeaderDecorator<T> = decorate;
 
 const checkLeaderKey: (key: unknown, where: string) => asserts key is string = (key, where) => {
   if (key === undefined) {
@@ -88,20 +96,19 @@ const checkLeaderKey: (key: unknown, where: string) => asserts key is string = (
   );
 };
 
-const checkedOptions = (given: unknown, where: string): LeaderOptions => {
-  try {
-    return reading('options', () => {
-      if (typeof given !== 'object' || given === null || isArray(given))
-        invalidOption('options', 'an object such as { watchdogMs: 10_000 }', given);
-      const options: LeaderOptions = Object.freeze({ ...(given as LeaderOptions) });
-      checkNames(options, '@Leader', LEADER_NAMES);
-      const { service, ...own } = options;
-      resolveCall(own, defaultLead(SMALLEST), 'lead', SMALLEST);
-      if (service !== undefined && typeof service !== 'string')
-        invalidOption('service', 'the name of a module', service);
-      return options;
-    });
-  } catch (error) {
-    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
-  }
-};
+const checkedOptions = (given: unknown): LeaderOptions =>
+  reading('options', () => {
+    checkObject('options', 'an object such as { watchdogMs: 10_000 }', given);
+    const options: LeaderOptions = Object.freeze({ ...(given as LeaderOptions) });
+    checkNames(options, '@Leader', LEADER_NAMES);
+    const { service, ...own } = options;
+    resolveCall(own, defaultLead(SMALLEST), 'lead', SMALLEST);
+    if (service !== undefined && typeof service !== 'string')
+      invalidOption('service', 'the name of a module', service);
+    return options;
+  });
+
+const leadOptions = ({ service: _service, ...own }: LeaderOptions, key: string): LeadOptions => ({
+  ...own,
+  label: own.label ?? asLabel(key),
+});

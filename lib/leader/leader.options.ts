@@ -1,3 +1,5 @@
+import type { LeaderFunction } from './candidate.js';
+
 /** Options of a candidate for a leadership. Durations are whole ms; `undefined` keeps the default. */
 export interface LeadOptions {
   /**
@@ -17,4 +19,22 @@ export interface LeadOptions {
 export interface LeaderOptions extends LeadOptions {
   /** Name of the lock module to use: the `name` of its `forRoot`. Default: the unnamed one. */
   readonly service?: string | undefined;
+}
+
+/** A method with `@Leader`. */
+export interface LeaderMethod {
+  readonly name: PropertyKey;
+  /** `Class.method`, for messages. */
+  readonly where: string;
+  readonly key: string;
+  readonly options: LeadOptions;
+  /** Returns the options of one candidacy. Undefined when they do not vary. */
+  readonly optionsOf: ((self: unknown, args: readonly unknown[]) => LeadOptions) | undefined;
+  readonly service: string | undefined;
+}
+
+/** A method of an object of the app. */
+export interface FoundLeader extends LeaderMethod {
+  readonly instance: object;
+  readonly lead: LeaderFunction;
 }

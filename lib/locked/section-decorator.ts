@@ -4,7 +4,7 @@ import type { KeyWithMode } from '../core/settings/acquire-options.js';
 import { defaultCall, resolveCall, type LockCall } from '../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { reading, invalidOption } from '../core/settings/option-checks.js';
+import { named, reading, invalidOption } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
 import { isArray } from '../core/errors/describe.js';
 import type { LockService } from '../lock.service.js';
@@ -32,7 +32,7 @@ import {
   type RunSection,
 } from './locked-method.js';
 import { isGenerator, resultStyle, type ResultStyle } from './result-style.js';
-import { varyingOptions, type Vary } from './varying-options.js';
+import { checkVary, varyingOptions } from './varying-options.js';
 
 type AnyOptions = LockedOptions & LimitedOptions;
 type AnyMetadata = LockedMetadata | LimitedMetadata;
@@ -59,26 +59,14 @@ export const sectionDecorator =
   (decorator: SectionDecorator) =>
   (...args: readonly unknown[]) => {
     refuseBareUse(decorator.name, args);
-    const [key, given = {}, vary, ...rest] = args;
+    const [key, given = {}, ...more] = args;
 
     return (target: object, property: PropertyKey, descriptor: TypedPropertyDescriptor<AnyMethod>): void => {
       const original = checkTarget(decorator.name, target, property, descriptor);
       const owner = target.constructor;
       const where = whereOf(target, property);
       checkKeyGiven(key, decorator.name, where);
-      if (rest.some((more) => more !== undefined)) {
-        throw new LockConfigurationError(
-          `${where}: ${decorator.name} takes a key, its options, and a function for further ones, and nothing after these.`,
-        );
-      }
-      if (vary !== undefined && typeof vary !== 'function')
-        named(where, () =>
-          invalidOption(
-            `The third argument of ${decorator.name}`,
-            'a function that returns further options',
-            vary,
-          ),
-        );
+      const vary = checkVary(decorator.name, where, more);
       const options = checkedOptions(decorator, given as AnyOptions, where);
       const style = resultStyle(decorator.name, target, property, original, where);
       const streams = style !== 'promise' && style !== 'unknown';
@@ -101,7 +89,7 @@ export const sectionDecorator =
         original,
         where,
         options,
-        optionsOf: vary ? varyingOptions(options, fixed, vary as Vary, all) : () => fixed,
+        optionsOf: vary ? varyingOptions(options, fixed, vary, all) : () => fixed,
         keysOf,
         serviceOf: (instance) => requireService(decorator.name, instance, options.service, where),
         callSignal: (self) => takeSignal(self, property),
@@ -145,15 +133,6 @@ const handsOn =
   (run: RunSection): RunSection =>
   (locks, keys, options, section) =>
     run(locks, keys, options, (lease) => handingOn(options.signal, () => section(lease)));
-
-/** Adds the method to the error of a check. */
-const named = <T>(where: string, check: () => T): T => {
-  try {
-    return check();
-  } catch (error) {
-    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
-  }
-};
 
 const callOf = (
   { method }: SectionDecorator,

@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { invalidOption } from '../core/settings/option-checks.js';
+import { invalidOption, named } from '../core/settings/option-checks.js';
+import type { DecoratorName } from './check-use.js';
 import { isPromiseLike } from './held-iterable.js';
-import type { CallOptions } from './locked-method.js';
 import type { VaryingOptions } from './locked.options.js';
 
 /** Function of a decorator that returns further options of one call. */
@@ -18,19 +18,43 @@ const FIXED: Readonly<Record<string, string>> = {
 };
 
 /**
+ * Returns the function for options of a decorator, from its arguments after the options.
+ *
+ * @throws LockConfigurationError for what is no function, and for further arguments
+ */
+export const checkVary = (
+  decorator: DecoratorName,
+  where: string,
+  [vary, ...rest]: readonly unknown[],
+): Vary | undefined =>
+  named(where, () => {
+    if (rest.some((more) => more !== undefined)) {
+      throw new LockConfigurationError(
+        `${decorator} takes a key, its options, and a function for further ones, and nothing after these.`,
+      );
+    }
+    if (vary === undefined || typeof vary === 'function') return vary as Vary | undefined;
+    return invalidOption(
+      `The third argument of ${decorator}`,
+      'a function that returns further options',
+      vary,
+    );
+  });
+
+/**
  * Returns a function that joins the fixed options of a decorator and what `vary` returns for a call. It checks them once for
  * each object that `vary` returns.
  *
  * @param whole the fixed options, as they were checked
  * @param check returns the options of a call from all options of the decorator, or throws for a wrong one
  */
-export const varyingOptions = (
+export const varyingOptions = <O extends object>(
   fixed: object,
-  whole: CallOptions,
+  whole: O,
   vary: Vary,
-  check: (options: () => object) => CallOptions,
-): ((self: unknown, args: readonly unknown[]) => CallOptions) => {
-  const checked = new WeakMap<object, CallOptions>();
+  check: (options: () => object) => O,
+): ((self: unknown, args: readonly unknown[]) => O) => {
+  const checked = new WeakMap<object, O>();
   return (self, args) => {
     const more: unknown = vary(self as never, ...(args as never[]));
     if (more === undefined) return whole;

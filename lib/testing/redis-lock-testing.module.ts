@@ -142,8 +142,7 @@ export class RedisLockTestingModule extends ConfigurableModuleClass implements O
     const wrappers = wrappersOf(this.discovery, this.modules);
     for (const name of [undefined, ...this.names]) {
       bindAll(wrappers, name, this.locks, { warn: () => undefined, log: () => undefined });
-      for (const { key, lead, options } of leadersIn(wrappers, name, this.locks))
-        this.locks.lead(key, lead, options);
+      for (const leader of leadersIn(wrappers, name, this.locks)) this.locks.leadWith(leader);
     }
   }
 }

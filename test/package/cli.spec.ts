@@ -1,16 +1,21 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { createLockService } from 'nest-redis-lock';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { RedisSource } from '../../lib/redis/index.js';
 import { within } from '../support/async.js';
 import { freePort, LOOPBACK } from '../support/loopback.js';
 import { node } from '../support/package/command.js';
 import { repository } from '../support/package/pack.js';
 import { guardProcess } from '../support/process-guard.js';
 import { openLocks, type OpenLocks } from '../support/redis/open-locks.js';
+import { RedisClusterServers } from '../support/servers/redis-cluster.js';
+import { RedisSentinels } from '../support/servers/redis-sentinels.js';
 import { RedisServer } from '../support/servers/redis-server.js';
 import { MysqlLab } from '../support/mysql/mysql-lab.js';
 import { PostgresLab } from '../support/postgres/postgres-lab.js';
@@ -24,8 +29,8 @@ const PASSWORD = 's3cr3t@pass';
 const { version } = JSON.parse(readFileSync(join(repository, 'package.json'), 'utf8')) as { version: string };
 
 /** Runs the built command as a shell does, without a terminal, until it ends by itself. */
-const run = async (...args: readonly string[]) => {
-  const child = spawn(COMMAND, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+const runIn = async (env: NodeJS.ProcessEnv, ...args: readonly string[]) => {
+  const child = spawn(COMMAND, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
   guardProcess(child);
   const [[exitCode], out, note] = await within(
     ENDS_WITHIN_MS,
@@ -35,11 +40,14 @@ const run = async (...args: readonly string[]) => {
   expect(out + note).not.toMatch(/s3cr3t|\n +at /);
   return { exitCode, out, note };
 };
+const run = (...args: readonly string[]) => runIn({}, ...args);
+const runWith = (config: object, ...args: readonly string[]) =>
+  runIn({ NEST_REDIS_LOCK_CONFIG: JSON.stringify(config) }, ...args);
 
 describe('npx nest-redis-lock', () => {
   let redis: RedisServer;
   let apps: OpenLocks;
-  const onRedis = (...args: readonly string[]) => run(...args, '--redis', redis.url);
+  const onRedis = (...args: readonly string[]) => runIn({ REDIS_URL: redis.url }, ...args);
 
   beforeAll(async () => {
     await node(['.ci/setup.mjs', '--build'], { cwd: repository, timeoutMs: 300_000 });
@@ -139,7 +147,7 @@ describe('npx nest-redis-lock', () => {
 
   it('tells a server that fails from a key that is free, and shows no password', async () => {
     const nowhere = `redis://:${encodeURIComponent(PASSWORD)}@${LOOPBACK}:${await freePort()}`;
-    expect(await run('who', 'order:42', '--redis', nowhere)).toMatchObject({
+    expect(await runIn({ REDIS_URL: nowhere }, 'who', 'order:42')).toMatchObject({
       ...{
         exitCode: 3,
         out: '',
@@ -147,27 +155,95 @@ describe('npx nest-redis-lock', () => {
       },
     });
     const wrong = `redis://:not-${encodeURIComponent(PASSWORD)}@${LOOPBACK}:${redis.port}`;
-    expect(await run('who', 'order:42', '--redis', wrong)).toMatchObject({
+    expect(await runIn({ REDIS_URL: wrong }, 'who', 'order:42')).toMatchObject({
       ...{ exitCode: 3, out: '', note: expect.stringContaining('WRONGPASS') as unknown },
     });
-    expect(await run('who', 'order:42', '--redis', `redis://:${PASSWORD}@host:port`)).toMatchObject({
+    expect(await runIn({ REDIS_URL: `redis://:${PASSWORD}@host:port` }, 'who', 'order:42')).toMatchObject({
       ...{ exitCode: 2, out: '' },
+    });
+    expect(await run('who', 'order:42', '--redis', redis.url)).toMatchObject({
+      ...{ exitCode: 2, out: '', note: expect.stringContaining('--redis has a password') as unknown },
     });
     expect(await run('who', 'order:42', `redis://:${PASSWORD}@host`)).toMatchObject({ exitCode: 2, out: '' });
   });
 
-  it.each([
-    ['--postgres', async () => PostgresLab.start(), (lab: PostgresLab) => lab.server.uri],
-    ['--mysql', async () => MysqlLab.start(), (lab: MysqlLab) => lab.server.uri],
-    ['--zookeeper', async () => ZooKeeperLab.start(), (lab: ZooKeeperLab) => lab.connect],
-  ] as const)('shows the holder of a key with %s', async (option, start, addressOf) => {
-    await using lab = await start();
-    const address = (addressOf as (lab: unknown) => string)(lab);
-    const { locks } = lab.open();
+  /** Expects that the command shows a lock at this address, and a free key. */
+  const expectShown = async (
+    source: RedisSource,
+    show: (...args: readonly string[]) => ReturnType<typeof run>,
+  ): Promise<void> => {
+    await using locks = await createLockService({ redis: source });
     await using lease = await locks.acquire('order:42');
-    expect(await run('who', 'order:42', option, address)).toMatchObject({
+    expect(await show('who', 'order:42')).toMatchObject({
       ...{ exitCode: 0, note: '', out: expect.stringContaining(lease.owner) as unknown },
     });
-    expect(await run('who', 'free', option, address)).toMatchObject({ exitCode: 1, note: '' });
+    expect(await show('list')).toMatchObject({ exitCode: 0, note: '' });
+  };
+
+  it('reaches a server with TLS and a password, which stand in a file and in the environment', async () => {
+    const secure = await RedisServer.start({ password: PASSWORD, tls: true });
+    const folder = mkdtempSync(join(tmpdir(), 'command-'));
+    const { host, port } = secure;
+    const tls = { ca: { file: 'ca.pem' }, servername: 'localhost' };
+    const config = { redis: { host, port, password: { env: 'THE_PASSWORD' }, tls } };
+    const path = join(folder, 'locks.json');
+    try {
+      writeFileSync(join(folder, 'ca.pem'), secure.certificate!.cert);
+      writeFileSync(path, JSON.stringify(config));
+      const source = { host, port, password: PASSWORD, tls: { ca: secure.certificate!.cert } };
+      await expectShown(source, (...args) => runIn({ THE_PASSWORD: PASSWORD }, ...args, '--config', path));
+      expect(await runIn({ THE_PASSWORD: `not-${PASSWORD}` }, 'list', '--config', path)).toMatchObject({
+        ...{ exitCode: 3, note: expect.stringContaining('WRONGPASS') as unknown },
+      });
+      expect(await run('list', '--config', path)).toMatchObject({
+        ...{ exitCode: 2, note: expect.stringContaining('THE_PASSWORD is not set') as unknown },
+      });
+    } finally {
+      rmSync(folder, { recursive: true });
+      await secure.stop();
+    }
+  });
+
+  it('reaches a cluster with a password', async () => {
+    await using servers = await RedisClusterServers.start({ replicas: false, password: PASSWORD });
+    const redis = {
+      cluster: servers.servers.map(({ host, port }) => `${host}:${port}`),
+      password: PASSWORD,
+    };
+    await expectShown(redis, (...args) => runWith({ redis }, ...args));
+  });
+
+  it('reaches the master behind Sentinel', async () => {
+    await using sentinels = await RedisSentinels.start({ replicas: 0 });
+    const redis = sentinels.options;
+    await expectShown(redis, (...args) => runWith({ redis }, ...args));
+  });
+
+  it.each([
+    [
+      'PostgreSQL',
+      async () => PostgresLab.start(),
+      (uri: string) => ({ postgres: { connectionString: uri } }),
+    ],
+    ['MySQL', async () => MysqlLab.start(), (uri: string) => ({ mysql: { uri } })],
+  ] as const)('shows the holder of a key on %s', async (_, start, configOf) => {
+    await using lab = await start();
+    const config = configOf(lab.server.uri);
+    const { locks } = lab.open();
+    await using lease = await locks.acquire('order:42');
+    expect(await runWith(config, 'who', 'order:42')).toMatchObject({
+      ...{ exitCode: 0, note: '', out: expect.stringContaining(lease.owner) as unknown },
+    });
+    expect(await runWith(config, 'who', 'free')).toMatchObject({ exitCode: 1, note: '' });
+  });
+
+  it('shows the holder of a key with --zookeeper', async () => {
+    await using lab = await ZooKeeperLab.start();
+    const { locks } = lab.open();
+    await using lease = await locks.acquire('order:42');
+    expect(await run('who', 'order:42', '--zookeeper', lab.connect)).toMatchObject({
+      ...{ exitCode: 0, note: '', out: expect.stringContaining(lease.owner) as unknown },
+    });
+    expect(await run('who', 'free', '--zookeeper', lab.connect)).toMatchObject({ exitCode: 1, note: '' });
   });
 });

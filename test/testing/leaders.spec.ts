@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { Leader, type LeadershipEnd, type Leadership } from 'nest-redis-lock';
+import { Leader, LockConfigurationError, type LeadershipEnd, type Leadership } from 'nest-redis-lock';
 import {
   createTestingLocks,
   RedisLockTestingModule,
@@ -109,5 +109,81 @@ describe('an election of a test', () => {
     await expect(locks.testing.revoke('k')).rejects.toThrow(
       'has not ended 20 ms (maxWaitMs) after its signal',
     );
+  });
+});
+
+describe('a function for options of @Leader', () => {
+  @Injectable()
+  class Imports {
+    /** What the function returns next. */
+    more: unknown = { watchdogMs: 9_000 };
+    asked = 0;
+
+    @Leader('leader:imports', { label: 'imports' }, (self: Imports) => {
+      self.asked += 1;
+      return self.more as { watchdogMs: number };
+    })
+    async lead({ signal }: Leadership): Promise<void> {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    }
+  }
+
+  const startImports = async () => {
+    const imports = [RedisLockTestingModule.forRoot()];
+    const module = await Test.createTestingModule({ imports, providers: [Imports] }).compile();
+    await module.init();
+    closing.push(module);
+    return { self: module.get(Imports), locks: module.get(TestingLockService) };
+  };
+
+  it('gets the instance each time the process begins to contend', async () => {
+    const { self, locks } = await startImports();
+    expect(self.asked).toBe(0);
+    for (const [more, leaseMs] of [
+      [{ watchdogMs: 9_000 }, 9_000],
+      [undefined, 30_000],
+      [{ watchdogMs: 12_000 }, 12_000],
+    ] as const) {
+      self.more = more;
+      await locks.testing.elect('leader:imports');
+      const [{ remainingMs, label } = { remainingMs: 0 }] = locks.held();
+      expect(label).toBe('imports');
+      expect(remainingMs).toBeLessThanOrEqual(leaseMs);
+      expect(remainingMs).toBeGreaterThan(leaseMs - 2_000);
+      await locks.testing.revoke('leader:imports');
+    }
+    expect(self.asked).toBe(3);
+  });
+
+  it.each([
+    [{ label: 'x' }, 'Imports.lead: label cannot vary'],
+    [{ service: 'billing' }, 'Imports.lead: service cannot vary'],
+    [{ waitMs: 5 }, 'Imports.lead: waitMs is no option of @Leader'],
+    [{ watchdogMs: 5 }, 'Imports.lead: watchdogMs must be'],
+    [Promise.resolve({}), 'Imports.lead: The result of the function for options must be an object'],
+  ])('that returns %j is refused by name, before anything is requested', async (more, text) => {
+    const { self, locks } = await startImports();
+    self.more = more;
+    const electing = locks.testing.elect('leader:imports');
+    await expect(electing).rejects.toThrow(text);
+    await expect(electing).rejects.toBeInstanceOf(LockConfigurationError);
+    expect([locks.usage.keys, locks.held()]).toEqual([0, []]);
+    self.more = undefined;
+    await locks.testing.elect('leader:imports');
+    expect(locks.held()).toHaveLength(1);
+  });
+
+  it('that returns a name of the options is refused by name', async () => {
+    @Injectable()
+    class Twice {
+      @Leader('leader:twice', { watchdogMs: 9_000 }, () => ({ watchdogMs: 9_000 }))
+      async lead(): Promise<void> {}
+    }
+    const imports = [RedisLockTestingModule.forRoot()];
+    const module = await Test.createTestingModule({ imports, providers: [Twice] }).compile();
+    await module.init();
+    closing.push(module);
+    const electing = module.get(TestingLockService).testing.elect('leader:twice');
+    await expect(electing).rejects.toThrow('Twice.lead: watchdogMs stands in the options');
   });
 });

@@ -33,6 +33,15 @@ export const reading = <T>(name: string, read: () => T): T => {
   }
 };
 
+/** Adds where it happened to the error of a check: `Class.method`. */
+export const named = <T>(where: string, check: () => T): T => {
+  try {
+    return check();
+  } catch (error) {
+    throw new LockConfigurationError(`${where}: ${(error as Error).message}`, { cause: error });
+  }
+};
+
 /** Checks a whole number of ms in a range, or undefined. */
 export const checkMs = (
   name: string,

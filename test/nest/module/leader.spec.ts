@@ -262,7 +262,8 @@ describe('loading a class refuses @Leader', () => {
     [['leader:<<id>>'], 'has a placeholder, but a leader is called without arguments'],
     [['k', { waitMs: 5 }], 'Loaded.lead: waitMs is no option of @Leader'],
     [['k', { watchdogMs: 5 }], 'Loaded.lead: watchdogMs must be'],
-    [['k', {}, {}], 'Loaded.lead: @Leader takes a key and its options'],
+    [['k', {}, {}], 'Loaded.lead: The third argument of @Leader must be a function'],
+    [['k', {}, () => ({}), {}], 'Loaded.lead: @Leader takes a key, its options, and a function'],
   ])('%j', (args, text) => {
     expect(() => load(...args)).toThrow(text);
   });

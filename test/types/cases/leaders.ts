@@ -34,6 +34,19 @@ export class Leaders {
     return id;
   }
 
+  readonly config = { leaseMs: 5_000 };
+
+  @Leader('varying', { label: 'v' }, (self: Leaders) => ({ watchdogMs: self.config.leaseMs }))
+  async varies(): Promise<void> {}
+
+  // @ts-expect-error Type '{ waitMs: number; }' has no properties in common
+  @Leader('wrong', {}, () => ({ waitMs: 5 }))
+  async variesWrongly(): Promise<void> {}
+
+  // @ts-expect-error 'Leaders' is not assignable to parameter of type 'Date'
+  @Leader('other', {}, (self: Date) => ({ watchdogMs: self.getTime() }))
+  async ofAnotherClass(): Promise<void> {}
+
   // @ts-expect-error 'waitMs' does not exist in type 'LeaderOptions'
   @Leader('f', { waitMs: 5 })
   async waits(): Promise<void> {}

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { parseInvocation, UsageError } from '../../../lib/cli/arguments.js';
-import { failureOf, withoutSecrets } from '../../../lib/cli/failures.js';
+import { parseInvocation } from '../../../lib/cli/arguments.js';
+import { failureOf } from '../../../lib/cli/failures.js';
+import { passwordsIn, withoutSecrets } from '../../../lib/cli/secrets.js';
+import { UsageError } from '../../../lib/cli/usage-error.js';
 import { LockConfigurationError, LockKeyError, LockStoreError } from '../../../lib/index.js';
 
 const SECRET = 's3cr3t@pass';
@@ -10,16 +12,27 @@ const parse = (...args: readonly string[]) => parseInvocation(args, {});
 
 describe('the arguments of the command', () => {
   it.each([
-    [['--redis', 'a'], { store: 'redis', urls: ['a'], cluster: false }],
-    [['--redis', 'a', '--redis', 'b'], { store: 'redis', urls: ['a', 'b'], cluster: false }],
-    [['--cluster', '--redis=a'], { store: 'redis', urls: ['a'], cluster: true }],
-    [['--postgres', 'p'], { store: 'postgres', url: 'p' }],
-    [['--mysql', 'm'], { store: 'mysql', url: 'm' }],
-    [['--zookeeper', 'z'], { store: 'zookeeper', hosts: 'z', basePath: undefined }],
-    [['--zookeeper', 'z', '--base-path', '/x'], { store: 'zookeeper', hosts: 'z', basePath: '/x' }],
+    [['--redis', 'a'], { store: 'redis', sources: ['a'] }],
+    [['--redis', 'a', '--redis', 'b'], { store: 'redis', sources: ['a', 'b'] }],
+    [['--cluster', '--redis=a'], { store: 'redis', sources: [{ cluster: ['a'] }] }],
+    [['--postgres', 'p'], { store: 'postgres', options: { connectionString: 'p' } }],
+    [['--mysql', 'm'], { store: 'mysql', options: { uri: 'm' } }],
+    [['--zookeeper', 'z'], { store: 'zookeeper', options: { connect: 'z' } }],
+    [
+      ['--zookeeper', 'z', '--base-path', '/x'],
+      { store: 'zookeeper', options: { connect: 'z', basePath: '/x' } },
+    ],
   ])('%j name one store', (args, address) => {
     expect(parse('who', 'order:42', ...args)).toEqual({
-      ...{ command: 'who', key: 'order:42', address, keyPrefix: undefined, json: false, yes: false },
+      ...{
+        command: 'who',
+        key: 'order:42',
+        address,
+        keyPrefix: undefined,
+        json: false,
+        yes: false,
+        secrets: [],
+      },
     });
   });
 
@@ -34,14 +47,14 @@ describe('the arguments of the command', () => {
   });
 
   it.each([
-    [[], ['of-env'], false],
-    [['--cluster'], ['of-env'], true],
-    [['--redis', 'a'], ['a'], false],
-  ])('%j: without a store they name the server in REDIS_URL', (args, urls, cluster) => {
-    const address = { store: 'redis', urls, cluster };
+    [[], ['of-env']],
+    [['--cluster'], [{ cluster: ['of-env'] }]],
+    [['--redis', 'a'], ['a']],
+  ])('%j: without a store they name the server in REDIS_URL', (args, sources) => {
+    const address = { store: 'redis', sources };
     expect(parseInvocation(['list', ...args], { REDIS_URL: 'of-env' })).toMatchObject({ address });
     expect(parseInvocation(['list', '--mysql', 'm'], { REDIS_URL: 'of-env' })).toMatchObject({
-      address: { store: 'mysql', url: 'm' },
+      address: { store: 'mysql' },
     });
     expect(() => parseInvocation(['list'], { REDIS_URL: '' })).toThrow('No store');
   });
@@ -53,10 +66,15 @@ describe('the arguments of the command', () => {
     [['who', '--redis', URL], 'who needs one key.'],
     [['who', 'a', URL], 'who needs one key.'],
     [['list', 'a', 'b', '--redis', URL], 'list has at most one argument'],
-    [['who', 'a'], 'No store: set REDIS_URL, or give --redis URL'],
+    [['who', 'a'], 'No store: set REDIS_URL or NEST_REDIS_LOCK_CONFIG, or give --config FILE, --redis URL'],
     [['who', 'a', '--redis', URL, '--mysql', URL], 'Give only one of --redis and --mysql.'],
-    [['who', 'a', '--redis', URL, '--base-path', '/x'], '--base-path goes with --zookeeper.'],
-    [['who', 'a', '--mysql', URL, '--cluster'], '--cluster goes with --redis.'],
+    [['who', 'a', '--redis', 'r', '--config', 'f'], 'Give only one of --redis and --config.'],
+    [['who', 'a', '--redis', URL], '--redis has a password, which other users can see'],
+    [['who', 'a', '--redis', 'r', '--redis', URL], '--redis has a password'],
+    [['who', 'a', '--postgres', 'postgres://h/app?user=x&password=s3cr3t'], '--postgres has a password'],
+    [['who', 'a', `--mysql=${URL}`], '--mysql has a password'],
+    [['who', 'a', '--redis', 'r', '--base-path', '/x'], '--base-path goes with --zookeeper.'],
+    [['who', 'a', '--mysql', 'm', '--cluster'], '--cluster goes with --redis.'],
     [['who', 'a', '--redis', URL, '--yes'], '--yes goes with unlock.'],
     [['who', 'a', `--redos=${URL}`], "Unknown option 'redos'."],
     [['who', 'a', '--redis'], "Option '--redis <value>' argument missing."],
@@ -92,7 +110,10 @@ describe('a failure', () => {
   it('shows no password, in any form', () => {
     const args = ['who', 'a', '--redis', URL, '--postgres=postgres://host/app?user=x&password=hidden'];
     const encoded = encodeURIComponent(SECRET);
-    const text = withoutSecrets(`${URL} failed: ${SECRET}, ${encoded}, hidden; mysql://a:b@c/d`, args);
+    const text = withoutSecrets(
+      `${URL} failed: ${SECRET}, ${encoded}, hidden; mysql://a:b@c/d`,
+      passwordsIn(args),
+    );
     expect(text).toBe('redis://***@10.0.0.1:6379 failed: ***, ***, ***; mysql://***@c/d');
   });
 });

@@ -12,8 +12,15 @@ type Answer = boolean | (() => Promise<boolean>);
 /** Runs a command. Without an answer there is no terminal. */
 const run = async (locks: Locks, given: Partial<Invocation>, answer?: Answer) => {
   const shown = { out: '', note: '', question: '' };
-  const address = { store: 'redis', urls: [], cluster: false } as const;
-  const base = { command: 'who', key: 'order:42', keyPrefix: undefined, json: false, yes: false } as const;
+  const address = { store: 'redis', sources: [] } as const;
+  const base = {
+    command: 'who',
+    key: 'order:42',
+    keyPrefix: undefined,
+    json: false,
+    yes: false,
+    secrets: [],
+  } as const;
   const exitCode = await runCommand({ ...base, address, ...given }, locks, {
     columns: undefined,
     out: (text) => (shown.out += text),

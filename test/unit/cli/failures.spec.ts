@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { UsageError } from '../../../lib/cli/arguments.js';
-import { failureOf, withoutSecrets } from '../../../lib/cli/failures.js';
+import { UsageError } from '../../../lib/cli/usage-error.js';
+import { failureOf } from '../../../lib/cli/failures.js';
+import { passwordsIn, withoutSecrets } from '../../../lib/cli/secrets.js';
 import { LockConfigurationError, LockStoreError } from '../../../lib/index.js';
 
 describe('the text of a failure', () => {
@@ -25,7 +26,7 @@ describe('the text of a failure', () => {
 
   it('has no password of an address, however it is written there', () => {
     const args = ['who', 'order:42', '--redis', 'redis://:s3cr3t%40pass@host'];
-    expect(withoutSecrets('s3cr3t%40pass, s3cr3t@pass, redis://:s3cr3t@pass@host', args)).toBe(
+    expect(withoutSecrets('s3cr3t%40pass, s3cr3t@pass, redis://:s3cr3t@pass@host', passwordsIn(args))).toBe(
       '***, ***, redis://***@host',
     );
   });
