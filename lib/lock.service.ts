@@ -258,9 +258,9 @@ class LockService {
   }
 
   /**
-   * Resolves with one page of the keys that have a holder in any process: their holders and waiters, as {@link inspect}
-   * shows them. For people and dashboards. Repeat the call with its `cursor` until that is undefined; a page may be empty
-   * before. A key that is acquired or released meanwhile may be missing. A key without a holder is not listed.
+   * Resolves with one page of the keys that have a holder in any process, or callers in their wait queue: their holders and
+   * waiters, as {@link inspect} shows them. For people and dashboards. Repeat the call with its `cursor` until that is
+   * undefined; a page may be empty before. A key that is acquired or released meanwhile may be missing.
    *
    * @throws LockConfigurationError for an invalid option, another cursor, and when the store cannot list its locks
    * @throws LockStoreError when the store fails

@@ -112,18 +112,22 @@ const allLocks = async (prefix: string, locks: Locks): Promise<ListedLock[]> => 
   return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 };
 
-/** Shows all held keys. */
+/** Shows all held keys, and those for which callers only wait. */
 const list: Run = async ({ key: prefix, json: isJson }, locks, { columns, out }) => {
   const found = await allLocks(prefix, locks);
-  const rows = found.flatMap((lock) =>
-    holderRows(lock.key, lock, { waiting: lock.waiting.length, nodes: lock.nodes }),
-  );
+  const rows = found.flatMap(({ key, ...lock }): readonly Row[] => {
+    const more = { waiting: lock.waiting.length, nodes: lock.nodes };
+    if (lock.holders.length > 0) return holderRows(key, lock, more);
+    return [{ key, kind: lock.kind, owner: '', ...more }];
+  });
+  const held = found.filter(({ holders }) => holders.length > 0).length;
+  const others = found.length === held ? '' : `, ${found.length - held} free with callers queued`;
   if (isJson) out(json(found));
   else
     out(
       found.length === 0
         ? 'No key is held.\n'
-        : `${tableOf(rows, columns)}${counted(found.length, 'key')} held.\n`,
+        : `${tableOf(rows, columns)}${counted(held, 'key')} held${others}.\n`,
     );
   return found.length === 0 ? EXIT.NOTHING : EXIT.DONE;
 };

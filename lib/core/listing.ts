@@ -13,7 +13,7 @@ export interface ListOptions {
   readonly cursor?: string | undefined;
 }
 
-/** A key that has at least one holder in any process. */
+/** A key that has a holder in any process, or callers in its wait queue: then `holders` may be empty. */
 export interface ListedLock extends InspectedKey {
   /** Key without the `keyPrefix` of the module. */
   readonly key: string;
@@ -68,7 +68,7 @@ export const resolveList = (options: ListOptions | undefined, keyPrefix: string)
   });
 
 /**
- * Resolves with one page of the keys that have a holder.
+ * Resolves with one page of the keys that have a holder, or callers in their wait queue.
  *
  * @throws LockConfigurationError for an invalid option, and when the store cannot list its locks
  */

@@ -8,7 +8,7 @@ export interface ListRequest {
   readonly cursor: string | undefined;
 }
 
-/** A key with at least one holder. */
+/** A key with at least one holder, or with callers in its wait queue. */
 export interface ListedKey {
   readonly finalKey: string;
   readonly state: KeyState;

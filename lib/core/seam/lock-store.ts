@@ -159,12 +159,12 @@ export interface LockStore {
    */
   checkKey?(finalKey: string): void;
 
-  /** Resolves with the holds of a key, of any kind; null when the key is free. */
+  /** Resolves with the holds of a key, of any kind; null when the key is free, also while callers wait for it. */
   inspect(finalKey: string): Promise<KeyState | null>;
 
   /**
-   * Resolves with one page of the keys that have a holder, for people. The work for one page is bounded. While nothing
-   * changes, the pages together have each key once. A store without this method cannot list its locks.
+   * Resolves with one page of the keys that have a holder, or callers in a wait queue, for people. The work for one page is
+   * bounded. While nothing changes, the pages together have each key once. A store without this method cannot list its locks.
    *
    * @throws {LockConfigurationError} for a cursor that the store did not return, and when it cannot list in this setup
    */

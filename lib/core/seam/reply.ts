@@ -110,8 +110,12 @@ export interface KeyState {
    * its only holder is empty, because its text is a secret of that library.
    */
   readonly heldAs?: 'foreign';
-  /** The holders; at least one. */
+  /** The holders; at least one. Only in a list, a key for which callers wait may have none. */
   readonly holders: readonly Holder[];
-  /** Queued owners, in order. Empty for a store without a wait queue. */
+  /** Queued owners, in order; in a database one name for each process. Empty for a store without a wait queue. */
   readonly waiting: readonly string[];
 }
+
+/** Returns the state of a key that has a holder; null when callers only wait for it. */
+export const heldState = (state: KeyState | null): KeyState | null =>
+  state && state.holders.length > 0 ? state : null;

@@ -1,7 +1,7 @@
 import type { ClaimOf } from '../../core/seam/claim.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { Grant } from '../../core/seam/grant.js';
-import type { KeyState, PermitState } from '../../core/seam/reply.js';
+import { heldState, type KeyState, type PermitState } from '../../core/seam/reply.js';
 import { printsOnly } from '../../core/printing.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction, checkObject } from '../../core/settings/option-checks.js';
@@ -143,7 +143,13 @@ export class MemorySpace {
     return null;
   }
 
-  /** @internal Returns the keys that may have a hold. */
+  /** @internal Returns the state of a key for a list: also of one that has only waiters. */
+  listed(finalKey: string): KeyState | null {
+    const states = this.allHolds.flatMap((kind) => kind.inspect(finalKey) ?? []);
+    return states.find(heldState) ?? states[0] ?? null;
+  }
+
+  /** @internal Returns the keys that may have a hold or waiters. */
   names(): ReadonlySet<string> {
     return new Set(this.allHolds.flatMap((kind) => [...kind.names()]));
   }

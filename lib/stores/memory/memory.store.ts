@@ -122,7 +122,7 @@ export class MemoryStore implements LockStore {
     return this.request(() => {
       const { page, cursor } = keyPageOf(this.space.names(), request);
       const keys = page.flatMap((finalKey) => {
-        const state = inWholeMs(this.space.inspect(finalKey));
+        const state = inWholeMs(this.space.listed(finalKey));
         return state ? [{ finalKey, state }] : [];
       });
       return { keys, cursor };

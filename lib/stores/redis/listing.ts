@@ -1,11 +1,11 @@
-import type { ListReply, ListRequest } from '../../core/seam/listing.js';
+import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { KeyState } from '../../core/seam/reply.js';
 import { LockKeyError } from '../../core/errors/lock.errors.js';
 import { foundAt, invalidCursor } from '../key-pages.js';
 import { isNotPermitted, RedisFailure } from './connection/redis-failure.js';
 import type { OneOfServers, RedisTopology } from './connection/redis-topology.js';
 import { impossible } from './connection/strict-replies.js';
-import type { RedisKeys } from './redis-keys.js';
+import type { QueueKind, RedisKeys } from './redis-keys.js';
 
 /** Number of keys of any kind that Redis looks at for one page. */
 const LOOKED_AT = 500;
@@ -59,11 +59,15 @@ const lacksRule = (failure: unknown): never => {
 
 /** Lists the holds of all servers, one server after the other, in the order of their names. */
 export class RedisListing {
-  /** @param look returns the state of a key; null for a value that is no lock */
+  /**
+   * @param look returns the state of a key; null for a value that is no lock
+   * @param waiting returns the state of a key that has no holder, but callers in the wait queue of a kind
+   */
   constructor(
     private readonly topology: RedisTopology,
     private readonly keys: RedisKeys,
     private readonly look: (finalKey: string) => Promise<KeyState | null>,
+    private readonly waiting: (finalKey: string, kind: QueueKind) => Promise<KeyState | null>,
   ) {}
 
   /** See `LockStore.list`. */
@@ -77,17 +81,25 @@ export class RedisListing {
     const server = servers[at];
     if (!server) return { keys: [], cursor: undefined };
     const from = place?.server === nameOf(server) ? place.scan : ENDS;
-    const { scan, names } = await this.scan(server, from, `${escaped(keys.name(prefix))}*`);
-    const own = keys.name('').length;
-    const finalKeys = [...new Set(names)].map((name) => name.slice(own)).filter((key) => this.mayBeLock(key));
+    // Also the names of wait queues, which have the key behind their own beginning.
+    const { scan, names } = await this.scan(server, from, `*${escaped(keys.name(prefix))}*`);
     const next = scan === ENDS ? servers[at + 1] : server;
+    const found = await foundAt([...new Set(names)], (name) => this.at(name, prefix));
     return {
-      keys: await foundAt(finalKeys, async (finalKey) => {
-        const state = await this.look(finalKey);
-        return state && { finalKey, state };
-      }),
+      keys: [...new Map(found.map((one) => [one.finalKey, one])).values()],
       cursor: next && textOf({ server: nameOf(next), scan }),
     };
+  }
+
+  /** Returns what a name stands for: a key with holders, or the wait queue of a key without. */
+  private async at(name: string, prefix: string): Promise<ListedKey | null> {
+    const own = this.keys.name('');
+    const queue = this.keys.queuedAt(name);
+    const finalKey = queue ? queue.finalKey : name.slice(own.length);
+    if (!(queue || name.startsWith(own)) || !finalKey.startsWith(prefix) || !this.mayBeLock(finalKey))
+      return null;
+    const state = await (queue ? this.waiting(finalKey, queue.kind) : this.look(finalKey));
+    return state && { finalKey, state };
   }
 
   private scan({ connection }: OneOfServers, from: string, pattern: string): Promise<ScanStep> {

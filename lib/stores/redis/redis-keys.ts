@@ -19,6 +19,12 @@ const processOf = (owner: string): string => owner.slice(0, Math.max(0, owner.la
  */
 const GENERATION = 128;
 
+/** Kinds with a wait queue of their own: writers are queued with readers. */
+export type QueueKind = 'exclusive' | 'fair' | 'read';
+
+/** Methods that name the wait queues. */
+const QUEUES = { exclusive: 'queue', fair: 'fairQueue', read: 'readWriteQueue' } as const;
+
 export interface LockNames {
   /** Names of its hold, of the fence of its slot, and of its wait queue. */
   readonly keys: readonly string[];
@@ -129,6 +135,19 @@ export class RedisKeys {
   /** Wait queue of an exclusive lock. */
   queue(holdName: string): string {
     return `${OWN_PREFIX}queue:${inBraces(holdName)}`;
+  }
+
+  /** Returns the key whose wait queue has this name, and a kind that is queued there; undefined for another name. */
+  queuedAt(name: string): { readonly finalKey: string; readonly kind: QueueKind } | undefined {
+    for (const kind of ['exclusive', 'fair', 'read'] as const) {
+      const queueOf = (hold: string): string => this[QUEUES[kind]](hold);
+      const rest = name.slice(queueOf('{').length - 1);
+      for (const hold of [rest.slice(1, -1), rest]) {
+        if (hold.startsWith(this.prefix) && queueOf(hold) === name)
+          return { finalKey: hold.slice(this.prefix.length), kind };
+      }
+    }
+    return undefined;
   }
 
   /** Key of a note of a process. */

@@ -142,10 +142,16 @@ export class RedisStore implements LockStore {
     this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds, this.countsStrings), [
       'inspect',
       'listed',
+      'waitedFor',
       'permits',
       'forceUnlock',
     ]);
-    this.listing = new RedisListing(topology, keys, (finalKey) => this.anyKind.listed(finalKey));
+    this.listing = new RedisListing(
+      topology,
+      keys,
+      (finalKey) => this.anyKind.listed(finalKey),
+      (finalKey, kind) => this.anyKind.waitedFor(finalKey, kind),
+    );
     const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
     const confirming = waited && new Replicas(link, waited);
     const connected = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));

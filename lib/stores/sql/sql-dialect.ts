@@ -23,7 +23,7 @@ export interface Waiting {
 /** The row of a key itself. */
 export interface KeyRow {
   readonly name: string;
-  /** Whether the key may have a holder. */
+  /** Whether the key may have a holder, or has waiters that live. */
   readonly isLive: boolean;
 }
 
@@ -74,6 +74,7 @@ export interface SqlDialect {
   readonly exclusive: KindStatements<ExclusiveClaim>;
   readonly permit: KindStatements<PermitClaim>;
   readonly notes: NoteStatements;
+  /** Returns also a key that has only waiters. */
   inspect(finalKey: string): Statement<KeyState | null>;
   /** Returns the first `count` keys from this name on, in the order of their bytes. */
   keysFrom(name: string, count: number): Statement<readonly KeyRow[]>;

@@ -2,13 +2,16 @@ import type { Holder, KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { KeyRow, NoteMessages, NoteStatements } from './sql-dialect.js';
 import { IS_NOTE, MEMBER } from './sql-notes.js';
-import { bytes, HEAD, isTrue, listOf, msOf, nameOf, nothing, US, type Row } from './sql-terms.js';
+import { bytes, HEAD, isTrue, listOf, msOf, nameOf, nothing, US, waitersIn, type Row } from './sql-terms.js';
 import { raw, sql, type Sql, type Statement } from './sql.js';
 
 /** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
 const SWEPT_AFTER_US = 24 * 3_600_000_000;
+/** A key that nobody has taken for this time after its hold is not waited for: its wait queue has dead processes. */
+const ABANDONED_US = raw('2000000');
 /** Maximum number of holders that `inspect` and `permits` return. */
 export const MAX_HOLDERS = raw('100');
+const WITH_HEAD = raw('101');
 
 /** What differs between databases in statements that are otherwise the same. */
 export interface SqlTable {
@@ -66,13 +69,17 @@ export abstract class CommonStatements {
   inspect(finalKey: string): Statement<KeyState | null> {
     const { table, now, rowsOf } = this.common;
     return {
-      sql: sql`SELECT kind, owner, until - ${now} AS left_us FROM ${table}
-WHERE name = ${nameOf(finalKey)} AND until > ${now} AND owner <> '' ORDER BY since LIMIT ${MAX_HOLDERS}`,
+      sql: sql`SELECT kind, owner, queue, until - ${now} AS left_us FROM ${table}
+WHERE name = ${nameOf(finalKey)} AND (${HEAD} OR until > ${now}) ORDER BY member <> '', since LIMIT ${WITH_HEAD}`,
       read: (reply) => {
         const rows = rowsOf(reply);
-        const [first] = rows;
-        if (!first) return null;
-        return { kind: first['kind'] as 'exclusive' | 'permit', holders: rows.map(holderOf), waiting: [] };
+        const [head] = rows;
+        const holders = rows
+          .filter(({ owner, left_us }) => owner !== '' && Number(left_us) > 0)
+          .map(holderOf);
+        const waiting = waitersIn(head?.['queue'] ?? '');
+        if (!head || holders.length + waiting.length === 0) return null;
+        return { kind: head['kind'] as 'exclusive' | 'permit', holders, waiting };
       },
     };
   }
@@ -80,7 +87,7 @@ WHERE name = ${nameOf(finalKey)} AND until > ${now} AND owner <> '' ORDER BY sin
   keysFrom(name: string, count: number): Statement<readonly KeyRow[]> {
     const { table, now, rowsOf } = this.common;
     return {
-      sql: sql`SELECT name, until > ${now} AS live FROM ${table}
+      sql: sql`SELECT name, (until > ${now} OR queue <> '' AND ABS(until) > ${now} - ${ABANDONED_US}) AS live FROM ${table}
 WHERE name >= ${bytes(name)} AND ${HEAD} ORDER BY name LIMIT ${raw(String(count))}`,
       read: (reply) => rowsOf(reply).map(({ name: of, live }) => ({ name: of!, isLive: isTrue(live) })),
     };

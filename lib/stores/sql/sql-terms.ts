@@ -20,6 +20,10 @@ export const MAX_QUEUED = 64;
 /** Length of a process in a wait queue, and its first character: up to version 0.2.0 another one. */
 export const ID_LENGTH = 13;
 export const [ID_START, OLD_ID_START] = [';', ','];
+/** Returns the processes in a wait queue. */
+export const waitersIn = (queue: string): readonly string[] =>
+  (queue.match(/.{13}/gs) ?? []).map((process) => process.slice(1));
+
 /** Longest name in a table, in bytes. */
 export const MAX_BYTES = 500;
 /** Start of the name of a key that is longer. */

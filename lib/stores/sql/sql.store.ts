@@ -4,7 +4,7 @@ import { printsOnly } from '../../core/printing.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore, StoreHost } from '../../core/seam/lock-store.js';
-import type { KeyState, PermitState } from '../../core/seam/reply.js';
+import { heldState, type KeyState, type PermitState } from '../../core/seam/reply.js';
 import { firstOnPage, foundAt, invalidCursor, keyPage, PAGE_KEYS } from '../key-pages.js';
 import { checkSqlKey } from './sql-terms.js';
 import type { RunStatement, SqlDialect } from './sql-dialect.js';
@@ -92,8 +92,8 @@ export class SqlStore implements LockStore {
     checkSqlKey(finalKey);
   }
 
-  inspect(finalKey: string): Promise<KeyState | null> {
-    return this.lanes.about(finalKey, this.dialect.inspect(finalKey));
+  async inspect(finalKey: string): Promise<KeyState | null> {
+    return heldState(await this.lanes.about(finalKey, this.dialect.inspect(finalKey)));
   }
 
   /** The name of a key with more than 500 bytes is its digest, and does not have the prefix. */

@@ -7,7 +7,7 @@ import type { LeaseModel } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { KindStores, LockStore, StoreHost } from '../../core/seam/lock-store.js';
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
-import type { KeyState } from '../../core/seam/reply.js';
+import { heldState, type KeyState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { StoreHosts } from '../../core/seam/store-hosts.js';
 import { checkFunction, checkMs, reading } from '../../core/settings/option-checks.js';
@@ -192,13 +192,18 @@ export class ZooKeeperStore implements LockStore {
   }
 
   async inspect(finalKey: string): Promise<KeyState | null> {
+    return heldState(await this.stateOf(finalKey));
+  }
+
+  /** Resolves also with a key that has only waiters: these may wait for a permit. */
+  private stateOf(finalKey: string): Promise<KeyState | null> {
     const path = this.paths.of(finalKey);
     return this.order.run(path, async () => {
       const { holders, waiting } = await nodesOf(this.locks, path);
-      const [first] = holders;
+      const [first] = [...holders, ...waiting];
       if (!first) return null;
       return {
-        kind: first.kind,
+        kind: holders.length > 0 ? first.kind : 'permit',
         holders: holders.map(({ owner }) => ({ owner, count: 1, remainingMs: Infinity })),
         waiting: waiting.map(({ owner }) => owner),
       };
@@ -213,7 +218,7 @@ export class ZooKeeperStore implements LockStore {
     const { page, cursor } = keyPageOf(paths.keysOf(children), request);
     const keys = await foundAt(page, async (finalKey) => {
       // A node of another client refuses that.
-      const state = await this.inspect(finalKey).catch(unless(null, CODE.noAuth));
+      const state = await this.stateOf(finalKey).catch(unless(null, CODE.noAuth));
       return state && { finalKey, state };
     });
     return { keys, cursor };

@@ -1,15 +1,21 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
+import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { ListedKey } from '../../../lib/core/seam/listing.js';
+import type { KindStore } from '../../../lib/core/seam/lock-store.js';
+import { until } from '../../support/async.js';
 import {
   claimFor,
   expectGranted,
+  WakeUpCounter,
   type ContractContext,
   type FullStore,
 } from '../../support/stores/harness.js';
 import type { KindUnderContract } from '../kinds/kind-under-contract.js';
 
+/** Lease of a hold that ends by itself. */
+const EXPIRES_IN_MS = 500;
 /** More than one page of a store whose keys have an order. */
 const MANY = 230;
 /** More pages than any test has. */
@@ -85,6 +91,41 @@ export function describeListing(context: ContractContext, kinds: readonly KindUn
       expect(listed[0]!.nodes).toBe(context.severalNodes ? 3 : undefined);
       await kind.of(a).release(claim);
       expect(await listAll(b, prefix)).toEqual([]);
+    });
+
+    // In a quorum nothing tells of callers that wait; in Redis the same for permits.
+    const queued = kinds.filter(
+      ({ kind }) => context.hasSessions || context.polled || (context.hasWaitQueue && kind !== 'permit'),
+    );
+    it.each(queued)('has a key of the kind $kind for which a caller waits after the hold', async (kind) => {
+      const [a, b, c] = [await context.connect(), await context.connect(), await context.connect()];
+      const prefix = newPrefix();
+      const entryTerms = { aliveMs: 60_000, provisionalLeaseMs: 10_000, tokens: 0 };
+      const holder = kind.claimFor(`${prefix}a`, { leaseMs: EXPIRES_IN_MS });
+      const waiter = { ...kind.rivalFor(`${prefix}a`), waits: true, entryTerms } as Claim;
+      expectGranted(await kind.of(a).acquire(holder));
+      // In a database it is in the wait queue while it watches.
+      const watching = context.polled ? new WakeUpCounter(b, waiter) : undefined;
+      const waiters: KindStore = b.kinds[waiter.kind];
+      expect((await waiters.acquire(waiter)).status).toBe(context.polled ? 'taken' : 'queued');
+      expect(await listAll(c, prefix)).toMatchObject([{ state: { holders: [{}], waiting: [{}] } }]);
+      await (context.hasSessions ? kind.of(a).release(holder) : context.harness.pass(EXPIRES_IN_MS));
+      const found = await until(
+        async () => {
+          const [one] = await listAll(c, prefix);
+          return one?.state.holders.some(({ owner }) => owner === holder.owner) ? undefined : { one };
+        },
+        { what: 'the hold has ended' },
+      );
+      // There, the first session in the queue is the holder.
+      const [holders, waiting] = context.hasSessions ? [[{}], []] : [[], [expect.any(String)]];
+      expect(found.one).toMatchObject({ finalKey: holder.finalKey, state: { holders, waiting } });
+      if (context.hasWaitQueue && !context.hasSessions)
+        expect(found.one!.state.waiting).toEqual([waiter.owner]);
+      expect(await c.inspect(holder.finalKey)).toEqual(context.hasSessions ? expect.anything() : null);
+      watching?.watch.close();
+      await waiters.release(waiter);
+      await until(async () => (await listAll(c, prefix)).length === 0, { what: 'no caller waits' });
     });
 
     it('is empty when no key has the prefix', async () => {

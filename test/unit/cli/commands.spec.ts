@@ -149,6 +149,24 @@ describe('list', () => {
     ]);
   });
 
+  it('shows a key without a holder for which callers are queued', async () => {
+    const free: ListedLock = { key: 'c', kind: 'fair', holders: [], waiting: ['x:3', 'y:1'] };
+    const locks: Locks = {
+      ...overMemory(),
+      list: async () => ({ locks: [listed('a'), free], cursor: undefined }),
+    };
+    const { exitCode, out } = await run(locks, { command: 'list', key: '' });
+    expect([exitCode, out.split('\n').slice(1)]).toEqual([
+      0,
+      [
+        'a    exclusive  x:1    900 ms     0',
+        'c    fair                         2',
+        '1 key held, 1 free with callers queued.',
+        '',
+      ],
+    ]);
+  });
+
   it('passes the prefix on, and says that no key is held', async () => {
     const locks = createTestingLocks();
     await locks.acquire('order:1');

@@ -14,6 +14,8 @@ const STATE: KeyState = {
   waiting: [],
 };
 
+const WAITED_FOR: KeyState = { kind: 'exclusive', holders: [], waiting: ['p:2'] };
+
 type Steps = Readonly<Record<string, readonly [next: string, names: readonly string[]]>>;
 
 /** The list of servers that answer SCAN with the step of its cursor. */
@@ -33,8 +35,11 @@ const listingOf = (servers: Record<string, Steps>, prefix = '') => {
     requestEach: <T>(request: (server: OneOfServers) => Promise<T>) =>
       Promise.all(Object.keys(servers).map((name) => request(serverOf(name)))),
   } as unknown as RedisTopology;
-  const listing = new RedisListing(topology, new RedisKeys(prefix), (key) =>
-    Promise.resolve(key.includes('none') ? null : STATE),
+  const listing = new RedisListing(
+    topology,
+    new RedisKeys(prefix),
+    (key) => Promise.resolve(key.includes('none') ? null : STATE),
+    (key) => Promise.resolve(key.includes('waited') ? WAITED_FOR : null),
   );
   return { listing, sent };
 };
@@ -58,7 +63,7 @@ describe('the list of Redis servers', () => {
     const three = await listing.page({ ...FIRST, cursor: two.cursor });
     expect([namesOf(three), three.cursor]).toEqual([['lock:b'], undefined]);
     expect(sent).toEqual(
-      ['a:1 scan 0', 'a:1 scan 7', 'b:2 scan 0'].map((scan) => `${scan} match lock:* count 500`),
+      ['a:1 scan 0', 'a:1 scan 7', 'b:2 scan 0'].map((scan) => `${scan} match *lock:* count 500`),
     );
   });
 
@@ -71,15 +76,33 @@ describe('the list of Redis servers', () => {
   });
 
   it('escapes the prefix, with the prefix of the client', async () => {
-    const { listing, sent } = listingOf({ 'a:1': { 0: ['0', ['ap*p:lock:x']] } }, 'ap*p:');
-    expect(namesOf(await listing.page({ prefix: 'l[o]?\\^-', cursor: undefined }))).toEqual(['lock:x']);
-    expect(sent).toEqual(['a:1 scan 0 match ap\\*p:l\\[o\\]\\?\\\\^-* count 500']);
+    const { listing, sent } = listingOf({ 'a:1': { 0: ['0', ['ap*p:l[o]?\\^-x', 'ap*p:lock:x']] } }, 'ap*p:');
+    expect(namesOf(await listing.page({ prefix: 'l[o]?\\^-', cursor: undefined }))).toEqual(['l[o]?\\^-x']);
+    expect(sent).toEqual(['a:1 scan 0 match *ap\\*p:l\\[o\\]\\?\\\\^-* count 500']);
   });
 
   it('leaves out the names of what the library keeps beside the locks', async () => {
     const own = ['nest_redis_lock:queue:{lock:a}', 'nest_redis_lock:fence:{1}', 'redisson_lock_token:{a}'];
     const { listing } = listingOf({ 'a:1': { 0: ['0', [...own, 'a', 'b{}']] } });
     expect(namesOf(await listing.page({ prefix: '', cursor: undefined }))).toEqual(['a']);
+  });
+
+  it('has a key without a holder for each kind of wait queue, once', async () => {
+    const keys = new RedisKeys('app:');
+    const holds = ['app:lock:waited:1', 'app:lock:{waited}:2', 'app:lock:waited:3', 'app:lock:other'];
+    const names = [
+      ...[
+        keys.queue(holds[0]!),
+        keys.queue(holds[0]!),
+        keys.fairQueue(holds[1]!),
+        keys.readWriteQueue(holds[2]!),
+      ],
+      ...[keys.queue(holds[3]!), keys.fairTimeouts(holds[1]!), keys.queue('of-others:lock:waited')],
+    ];
+    const { listing } = listingOf({ 'a:1': { 0: ['0', names] } }, 'app:');
+    const page = await listing.page(FIRST);
+    expect(namesOf(page)).toEqual(['lock:waited:1', 'lock:{waited}:2', 'lock:waited:3']);
+    expect(page.keys[0]!.state).toEqual(WAITED_FOR);
   });
 
   it.each(['7', '7@', '7@nowhere', '-7@a:1', '07@a:1', '18446744073709551616@a:1', '7@a:1 x', '7@/a:1'])(
@@ -99,7 +122,12 @@ describe('the list of Redis servers', () => {
       requestEach: <T>(request: (server: OneOfServers) => Promise<T>) =>
         Promise.all([request({ connection: { send } as unknown as OneOfServers['connection'] })]),
     } as unknown as RedisTopology;
-    const listing = new RedisListing(topology, new RedisKeys(''), () => Promise.resolve(STATE));
+    const listing = new RedisListing(
+      topology,
+      new RedisKeys(''),
+      () => Promise.resolve(STATE),
+      () => Promise.resolve(null),
+    );
     await expect(listing.page(FIRST)).rejects.toThrow('lacks the ACL rule +scan');
     await expect(listing.page(FIRST)).rejects.toMatchObject({ cause });
   });

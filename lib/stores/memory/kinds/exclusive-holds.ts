@@ -62,7 +62,7 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   }
 
   names(): Iterable<string> {
-    return this.holds.keys();
+    return [...this.holds.keys(), ...this.queues.keys()];
   }
 
   /** Returns the hold that a lock of another kind has to wait for. */
@@ -142,9 +142,11 @@ export class ExclusiveHolds implements KindHolds<OneOwnerClaim> {
   inspect(finalKey: string): KeyState | null {
     const now = this.clock.now();
     const hold = this.find(finalKey, now);
-    if (!hold) return null;
-    const holder = { owner: hold.owner, count: 1, remainingMs: left(hold, now) };
-    return { kind: hold.kind, holders: [holder], waiting: this.queueOf(finalKey)?.owners ?? [] };
+    const [...claims] = this.queueOf(finalKey)?.claims ?? [];
+    const kind = (hold ?? claims[0])?.kind;
+    if (!kind) return null;
+    const holders = hold ? [{ owner: hold.owner, count: 1, remainingMs: left(hold, now) }] : [];
+    return { kind, holders, waiting: claims.map(({ owner }) => owner) };
   }
 
   /** See `LockStore.forceUnlock`. */

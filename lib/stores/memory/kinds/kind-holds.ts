@@ -19,11 +19,12 @@ export interface KindHolds<C extends Claim = Claim> {
   /** Current number of holds. */
   readonly size: number;
   has(finalKey: string): boolean;
-  /** Keys that may have a hold. */
+  /** Keys that may have a hold or waiters. */
   names(): Iterable<string>;
   acquire(claim: C): SpaceReply;
   extend(claim: C): ExtendReply;
   release(claim: C, keepForMs?: number): boolean;
+  /** Returns also a key that has only waiters. */
   inspect(finalKey: string): KeyState | null;
   forceUnlock(finalKey: string): boolean;
   /** Returns the hold that blocks a lock of another kind. Only for locks: permits and locks do not block each other. */

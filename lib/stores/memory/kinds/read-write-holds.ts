@@ -155,7 +155,7 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
   inspect(finalKey: string): KeyState | null {
     const now = this.clock.now();
     const shared = this.find(finalKey, now);
-    if (!shared || !longest(shared)) return null;
+    if (!shared) return null;
     const { writer, readers, queue } = shared;
     const holderOf = (owner: string, own: Timed): Holder => ({
       owner,
@@ -165,7 +165,8 @@ export class ReadWriteHolds implements KindHolds<ReadWriteClaim> {
     const holders = writer
       ? [holderOf(writer.owner, writer)]
       : readers.alive(now).map(([owner, own]) => holderOf(owner, own));
-    return { kind: writer ? 'write' : 'read', holders, waiting: queue.owners };
+    const [first] = holders.length === 0 ? queue.claims : [];
+    return { kind: writer ? 'write' : (first?.kind ?? 'read'), holders, waiting: queue.owners };
   }
 
   /** See `LockStore.forceUnlock`. */

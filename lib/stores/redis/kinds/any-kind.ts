@@ -1,6 +1,6 @@
 import type { LockKind } from '../../../core/kinds/kinds.js';
 import type { ClaimOf } from '../../../core/seam/claim.js';
-import type { KeyState, PermitState } from '../../../core/seam/reply.js';
+import { heldState, type KeyState, type PermitState } from '../../../core/seam/reply.js';
 import type { Commands } from '../connection/commands.js';
 import { RedisFailure, isNotPermitted, isWrongType } from '../connection/redis-failure.js';
 import { firstOf, keysAndArgs, type BatchPart, type PartRun } from '../connection/script-batch.js';
@@ -14,6 +14,7 @@ import { PERMIT_FORCING, type RedisPermit } from './permit/redis-permit.js';
 import { READ_WRITE_FORCING } from './read-write/redis-read-write.js';
 import type { RedisKind } from './redis-link.js';
 import { readDone } from './numbers.js';
+import type { QueueKind } from '../redis-keys.js';
 
 /** The implementation of every kind of lock. The compiler names a missing kind. */
 export type RedisKinds = { readonly [K in LockKind]: RedisKind<ClaimOf<K>> } & {
@@ -51,6 +52,12 @@ export class AnyKind {
     });
   }
 
+  /** Returns the state of a key that has no holder, but callers in the wait queue of a kind. */
+  async waitedFor(finalKey: string, kind: QueueKind): Promise<KeyState | null> {
+    const state = await this.asked(this.kinds[kind], finalKey);
+    return state && !heldState(state) ? state : null;
+  }
+
   /** @param isForeign whether a kind that this process does not use has said that the value is none of its own */
   private async stateOf(
     finalKey: string,
@@ -74,6 +81,10 @@ export class AnyKind {
 
   /** Asks a kind that was not asked: this process takes no such locks, and its Redis user may lack the right. */
   private async moreFrom(kind: RedisKind<never>, finalKey: string): Promise<KeyState | null> {
+    return heldState(await this.asked(kind, finalKey));
+  }
+
+  private asked(kind: RedisKind<never>, finalKey: string): Promise<KeyState | null> {
     const { countsStrings } = this;
     return kind.inspect(finalKey, { countsStrings }).catch((failure: unknown) => {
       if (isNotPermitted(failure) || isForeignType(failure)) return null;
@@ -127,7 +138,7 @@ export class AnyKind {
     const { exclusive, fair } = this.kinds;
     const { countsStrings } = this;
     const request = (kind: RedisKind<never>): Promise<KeyState | null> =>
-      kind.inspect(finalKey, { countsStrings });
+      kind.inspect(finalKey, { countsStrings }).then(heldState);
     try {
       return await firstReply([...this.others(true), ...(fair.inUse ? [fair] : []), exclusive].map(request));
     } catch (failure) {

@@ -27,7 +27,7 @@ const BATCH = 100;
 export interface RedisKind<C extends Claim> extends NodeKind<C> {
   /** Whether this process takes locks of the kind. Its Redis user may lack the rights for unused kinds. */
   readonly inUse: boolean;
-  /** Returns the state of a key; see `LockStore.inspect`. Rejects for a lock of another kind as for a wrong type. */
+  /** Returns the state of a key, also of one that has only waiters; see `LockStore.inspect`. Rejects for a lock of another kind as for a wrong type. */
   inspect(finalKey: string, how?: AtStrings): Promise<KeyState | null>;
   /** Returns the run of a script that ends the holds of this kind. Its reply is 1 when there was a hold, else 0. */
   forcing(finalKey: string): PartRun;

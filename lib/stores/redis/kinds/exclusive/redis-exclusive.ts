@@ -213,7 +213,8 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
         () => Promise.resolve([]),
       ),
     ]);
-    return state && { ...state, waiting };
+    const { kind, holders } = state ?? { kind: 'exclusive', holders: [] };
+    return state || waiting.length > 0 ? { ...state, kind, holders, waiting } : null;
   }
 
   /** Ends the hold, with or without the wait queue. `run` sends the script, perhaps with those of other kinds. */

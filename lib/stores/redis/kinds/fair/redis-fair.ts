@@ -186,7 +186,8 @@ export class RedisFair implements RedisKind<FairClaim> {
       commands.run(INSPECT, [hold], stringsArg(how), readInspect),
       commands.run(WAITING, [queue, timeouts], [], readOwners),
     ]);
-    if (!state || state.kind === 'read' || state.kind === 'write') return null;
+    if (!state) return waiting.length > 0 ? { kind: 'fair', holders: [], waiting } : null;
+    if (state.kind === 'read' || state.kind === 'write') return null;
     if (state.kind !== 'fair' && waiting.length === 0) return null;
     return { ...state, kind: state.heldAs ? state.kind : 'fair', waiting };
   }

@@ -340,17 +340,16 @@ return 1
  * KEYS[1] hash  KEYS[2] wait queue  KEYS[3] index of readers
  * ARGV[1] name before the owner in timeout keys
  * ARGV[2] when a string counts as a hold: it has one holder without a name, and its mode is 'foreign'
- * Reply: nil when free, or for a string without waiters; else list: mode, list of holders (owner, hold count, remaining
- *        ms, -1 for a hold without an end), list of owners
+ * Reply: nil when free, or for a string without waiters; else list: mode, or the kind of the first waiter where there is
+ *        no holder, list of holders (owner, hold count, remaining ms, -1 for a hold without an end), list of owners
  *        error    WRONGTYPE when something else is there
  */
 export const READ_WRITE_INSPECT: string = `${READ_WRITE_BASICS}${READER_INDEX}${READ_WRITE_QUEUE}
 local hash, index = KEYS[1], KEYS[3]
-local left = redis.call('pttl', hash)
-if left == -2 then return nil end
-local is_string = ${isForeign('ARGV[2]', 'hash')}
-if is_string and redis.call('exists', KEYS[2]) == 0 then return nil end
-local mode = is_string and '${FOREIGN_WORD}' or redis.call('hget', hash, 'mode')
+local left, waits = redis.call('pttl', hash), redis.call('exists', KEYS[2]) == 1
+local is_string = left ~= -2 and ${isForeign('ARGV[2]', 'hash')}
+if not waits and (left == -2 or is_string) then return nil end
+local mode = is_string and '${FOREIGN_WORD}' or left == -2 and '' or redis.call('hget', hash, 'mode')
 if not mode then return ${NO_LOCK} end
 local holders, dead = {}, {}
 local function add(list, owner, count, ms)
@@ -387,11 +386,15 @@ for _ = 1, steps do
   if cursor == '0' then break end
 end
 if #holders == 0 then holders = dead end
-if #holders == 0 then holders = { '', 1, left } end
+if #holders == 0 and left ~= -2 then holders = { '', 1, left } end
 local owners = {}
-if redis.call('exists', KEYS[2]) == 0 then return { string.sub(mode, 1, 16), holders, owners } end
+if not waits then return { string.sub(mode, 1, 16), holders, owners } end
 local found = read_queue(KEYS[2], '')
 table.sort(found.all, function(a, b) return a.ticket < b.ticket end)
+if left == -2 then
+  if #found.all == 0 then return nil end
+  mode = found.all[1].kind
+end
 for i = 1, math.min(#found.all, 64) do owners[i] = string.sub(found.all[i].owner, 1, 256) end
 return { string.sub(mode, 1, 16), holders, owners }
 `;
