@@ -112,7 +112,7 @@ const allLocks = async (prefix: string, locks: Locks): Promise<ListedLock[]> => 
   return [...found.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 };
 
-/** Shows all held keys, and those for which callers only wait. */
+/** Shows all held keys, and the keys for which callers only wait. */
 const list: Run = async ({ key: prefix, json: isJson }, locks, { columns, out }) => {
   const found = await allLocks(prefix, locks);
   const rows = found.flatMap(({ key, ...lock }): readonly Row[] => {

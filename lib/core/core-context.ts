@@ -7,6 +7,7 @@ import type { TimedWait } from './acquire/wait.js';
 import { Holders } from './holders/holders.js';
 import { HoldTimes } from './hold-times.js';
 import { OwnProcess } from './holders/own-process.js';
+import { instanceIdFrom, permitOwnerOf } from './holders/process-record.js';
 import type { OwnHold } from './holders/questions.js';
 import { abortedError, heldHereText, shutdownError, storeKeyError } from './errors/error-messages.js';
 import { LockKeyError, type LockNotAcquiredError } from './errors/lock.errors.js';
@@ -84,7 +85,7 @@ export class CoreContext {
     this.telemetry = new Telemetry(service, this.shown);
     this.events.on('store-down', ({ cause }) => this.telemetry.storeDown(cause));
     this.events.on('store-up', ({ downMs }) => this.telemetry.storeUp(downMs));
-    this.instanceId = runtime.newId();
+    this.instanceId = instanceIdFrom(runtime.newId());
     this.outages = new Outages(runtime, this.instanceId);
     this.portions = new Portions(runtime);
     this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
@@ -182,8 +183,8 @@ export class CoreContext {
    */
   nextOwner(kind: LockKind): string {
     const { owners } = kindOf(kind);
-    if (owners === 'random') return this.runtime.newId().replaceAll('-', '');
     const number = ++this.ownerCount;
+    if (owners === 'short') return permitOwnerOf(this.instanceId, number);
     return owners === 'counted' ? `${this.instanceId}:${number}` : `${this.instanceId}:${kind}:${number}`;
   }
 

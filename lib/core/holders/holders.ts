@@ -20,7 +20,7 @@ const MAX_KNOWN = 1_000;
 
 /** A holder of a key, and the process behind it. */
 export interface InspectedHolder extends Holder, HoldFacts {
-  /** Service that holds it. Undefined for permits in Redis, whose owners do not tell it, and with `holderInfo: false`. */
+  /** Service that holds it. Undefined for a permit of a service without a record, and with `holderInfo: false`. */
   readonly process?: LockHolder;
 }
 
@@ -94,25 +94,26 @@ export class Holders {
     return states.map((state) => ({
       ...state,
       holders: state.holders.map((holder) => {
-        const process = this.seen(holderOf(holder.owner));
+        const process = this.seen(holder.owner);
         return { ...holder, ...(process && { process }), ...facts.get(holder.owner) };
       }),
       ...(state.waiting.length > 0 && {
-        waitingProcesses: state.waiting.map((owner) => this.seen(holderOf(owner))),
+        waitingProcesses: state.waiting.map((owner) => this.seen(owner)),
       }),
     }));
   }
 
   private async look(finalKey: string): Promise<LockHolder | undefined> {
-    let found: LockHolder | undefined;
+    let owner = '';
     const looking = async (): Promise<void> => {
       const state = await this.host.store.inspect(finalKey);
-      found = state?.holders.map(({ owner }) => holderOf(owner)).find((holder) => holder !== undefined);
+      owner = state?.holders.find((holder) => holderOf(holder.owner))?.owner ?? '';
+      const found = holderOf(owner);
       const isOther = found?.client === 'node' && found.instanceId !== this.host.own.holder.instanceId;
-      if (isOther) await this.readRecords([found!.instanceId]);
+      if (isOther) await this.readRecords([found.instanceId]);
     };
     await this.atMost(LOOK_MS, looking());
-    return this.seen(found);
+    return this.seen(owner);
   }
 
   /** Waits for work that may fail. */
@@ -128,12 +129,14 @@ export class Holders {
     });
   }
 
-  /** Returns a holder with its record, if that is known. */
-  private seen(holder: LockHolder | undefined): LockHolder | undefined {
+  /** Returns the service of an owner with its record, if that is known. */
+  private seen(owner: string): LockHolder | undefined {
+    const holder = holderOf(owner);
     if (!holder) return undefined;
     const { own } = this.host;
     if (holder.instanceId === own.holder.instanceId) return own.holder;
-    return this.known.get(holder.instanceId)?.holder ?? holder;
+    const known = this.known.get(holder.instanceId)?.holder ?? holder;
+    return owner.includes(':') || known.host !== undefined ? known : undefined;
   }
 
   private async readRecords(ids: readonly string[]): Promise<void> {

@@ -55,9 +55,26 @@ export const holderWith = (instanceId: string, record: ProcessRecord): LockHolde
 /** Ids of this library have version 8, all others version 4: see `Runtime.newId`. */
 const OWNER = /^([0-9a-f]{8}-[0-9a-f]{4}-([48])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}):/;
 
-/** Returns the service to which an owner belongs; undefined for owners that do not tell, such as those of permits. */
+/** Owner of a permit, which has 16 bytes: the id of its service, with a number in place of the zeros at its end. */
+const PERMIT_OWNER = /^([0-9a-f]{8})([0-9a-f]{4})(8[0-9a-f]{3})([0-9a-f]{4})[0-9a-f]{12}$/;
+const ZEROS = '0'.repeat(12);
+
+/** Returns the id of a service: a new id, with zeros at its end. */
+export const instanceIdFrom = (id: string): string => id.replace(/(?<=^.{24}).{12}$/, ZEROS);
+
+/** Returns the owner of a permit. */
+export const permitOwnerOf = (instanceId: string, number: number): string =>
+  instanceId.replaceAll('-', '').slice(0, 20) + number.toString(16).padStart(ZEROS.length, '0');
+
+/**
+ * Returns the service to which an owner belongs; undefined for owners that do not tell, such as those of other libraries. Of a
+ * permit, which another library may have named by chance, it is certain only with a record.
+ */
 export const holderOf = (owner: string): LockHolder | undefined => {
-  const [, instanceId, version] = OWNER.exec(owner) ?? [];
+  const permit = PERMIT_OWNER.exec(owner)?.slice(1);
+  const [, instanceId, version] = permit
+    ? ['', `${permit.join('-')}-${ZEROS}`, '8']
+    : (OWNER.exec(owner) ?? []);
   return instanceId === undefined
     ? undefined
     : Object.freeze({ instanceId, client: version === '8' ? 'node' : 'java' });

@@ -30,7 +30,7 @@ export interface Kind {
   readonly downgradesTo: string | undefined;
   /**
    * Form of the owners' names. `counted`: the process's id and a number. `named`: with the kind's name between them,
-   * where nothing else distinguishes holds of two kinds. `random`: 32 hexadecimal digits.
+   * where nothing else distinguishes holds of two kinds. `short`: 32 hexadecimal digits, the beginning of the id and a number.
    */
-  readonly owners: 'counted' | 'named' | 'random';
+  readonly owners: 'counted' | 'named' | 'short';
 }

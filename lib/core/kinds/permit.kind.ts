@@ -13,7 +13,7 @@ export const permit = {
   fenced: false,
   reentrantInto: [],
   downgradesTo: undefined,
-  owners: 'random',
+  owners: 'short',
 } as const satisfies Kind;
 
 /** Reason for a failed claim without a number of permits, when the store has no number for the key. */

@@ -7,7 +7,7 @@ import { raw, sql, type Sql, type Statement } from './sql.js';
 
 /** Rows are swept this long after their end. Their fence has to be as old: a new row begins at the clock. */
 const SWEPT_AFTER_US = 24 * 3_600_000_000;
-/** A key that nobody has taken for this time after its hold is not waited for: its wait queue has dead processes. */
+/** The wait queue of a key that stays free for this time has only dead processes. */
 const ABANDONED_US = raw('2000000');
 /** Maximum number of holders that `inspect` and `permits` return. */
 export const MAX_HOLDERS = raw('100');

@@ -125,7 +125,8 @@ export class SimProcess implements Runtime {
 
   /** As in earnest, a UUID of version 8: stores and servers look at its form. */
   newId(): string {
-    return `${this.idPrefix}-0000-8000-8000-${(++this.ids).toString(16).padStart(12, '0')}`;
+    const number = (++this.ids).toString(16);
+    return `${this.idPrefix}-${number.slice(-4).padStart(4, '0')}-8000-8000-${number.padStart(12, '0')}`;
   }
 
   random(): number {

@@ -56,8 +56,8 @@ class Service {
   }
 
   /** Acquires the key, and waits until this service has written its record. */
-  async hold(key = 'k') {
-    const lease = await this.manager.acquire([key], this.call);
+  async hold(key = 'k', call = this.call) {
+    const lease = await this.manager.acquire([key], call);
     await runtime.pass(RECORDED_MS);
     await expect.poll(() => this.counts.write).toBeGreaterThan(0);
     await settled();
@@ -256,6 +256,33 @@ describe('inspect and list', () => {
     const { locks } = await inTime(other.manager.list({}));
     expect(locks).toMatchObject([{ key: 'k', holders: [{ process: { appName: 'shop' } }] }]);
     expect(locks[0]!.holders[0]).toHaveProperty('heldMs');
+  });
+
+  it('show the process of each holder of a permit, which is certain with its record', async () => {
+    const [one, two, other] = [
+      new Service({ appName: 'shop' }),
+      new Service({ appName: 'crm' }),
+      new Service(),
+    ];
+    const permit = { ...one.call, kind: 'permit', permits: 4 } as const;
+    await one.hold('k', permit);
+    await two.hold('k', { ...permit, label: 'sync' });
+    await other.manager.acquire(['k'], permit);
+    // A permit of another library, whose 16 bytes look like one of a service.
+    const owner = `${'ab'.repeat(6)}8${'c'.repeat(19)}`;
+    const claim = { finalKey: 'k', owner, leaseMs: 60_000, tokens: 0, waits: false, of: undefined } as const;
+    space.of('permit').acquire({ ...claim, kind: 'permit' });
+    const { locks } = await inTime(one.manager.list({}));
+    const [{ holders = [] } = {}] = locks;
+    expect(holders.map((holder) => holder.process)).toEqual([
+      asSeen(one, 'shop'),
+      asSeen(two, 'crm'),
+      ...[undefined, undefined],
+    ]);
+    expect(holders.map(({ label }) => label)).toEqual(['checkout', 'sync', undefined, undefined]);
+    expect(new Set(holders.map((holder) => holder.owner)).size).toBe(4);
+    const { holder } = await two.refused('k', { ...permit, permits: 2 });
+    expect(holder).toEqual(asSeen(one, 'shop'));
   });
 
   it('show the process of each waiter, also of one that has held nothing', async () => {

@@ -20,11 +20,12 @@ const permits = (count = 3) => {
 };
 
 describe('permits', () => {
-  it('are claimed by random owners, without tokens, with the limit', async () => {
+  it('are claimed by owners that begin with the id of the service, without tokens, with the limit', async () => {
     const { store, take } = permits();
     take();
     await settled();
-    expect(store.next('acquire').claim).toMatchObject({ kind: 'permit', of: 3, tokens: 0, owner: 'id2' });
+    const owner = 'id1000000000001';
+    expect(store.next('acquire').claim).toMatchObject({ kind: 'permit', of: 3, tokens: 0, owner });
   });
 
   it('that are free are had by all callers of this process in one round trip', async () => {
