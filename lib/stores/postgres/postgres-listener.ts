@@ -183,10 +183,11 @@ export const messagesOf = (
   { notify }: Pick<PostgresNames, 'notify'>,
 ): NoteMessages => ({
   listen: (row, message) => listener.onMessage(row, message),
-  send: (row, text) => {
+  send: async (row, text, run) => {
     const payload = bytes(`${row}${NAME_END}${text}`);
-    if (payload.length > MAX_PAYLOAD) return undefined;
-    return { sql: sql`SELECT ${notify(sql`${payload}::text`)}`, read: nothing };
+    if (payload.length > MAX_PAYLOAD) return false;
+    await run({ sql: sql`SELECT ${notify(sql`${payload}::text`)}`, read: nothing });
+    return true;
   },
 });
 

@@ -20,6 +20,7 @@ const rowOf = (name: string): string => `${NOTE_PREFIX}${name}`;
 export class SqlNotes implements ProcessNotes {
   readonly listen?: NonNullable<ProcessNotes['listen']>;
   readonly send?: NonNullable<ProcessNotes['send']>;
+  readonly maxHolds?: number | undefined;
 
   /** @internal The store creates it. */
   constructor(
@@ -29,12 +30,8 @@ export class SqlNotes implements ProcessNotes {
     const { messages } = statements;
     if (!messages) return;
     this.listen = (name, listener) => messages.listen(rowOf(name), listener);
-    this.send = async (name, text) => {
-      const statement = messages.send(rowOf(name), text);
-      if (!statement) return false;
-      await run(statement);
-      return true;
-    };
+    this.send = (name, text) => messages.send(rowOf(name), text, run);
+    this.maxHolds = messages.maxHolds;
   }
 
   write(name: string, text: string, ttlMs: number): Promise<void> {
