@@ -67,10 +67,9 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
     this.exclusive = new MysqlExclusive(this.names, this.bell);
     this.permit = new MysqlPermit(this.names);
     const notes = new NoteRows(common, OVERWRITES);
-    const write: NoteRows['write'] = (row, text, ttlMs) => notes.write(row, text, ttlMs);
     this.inboxes = pooled
       ? undefined
-      : new MysqlInboxes({ runtime, table: common.table, connect: () => this.connect(), write });
+      : new MysqlInboxes({ runtime, table: common.table, connect: () => this.connect(), notes });
     this.notes = new NoteRows(common, OVERWRITES, this.inboxes);
   }
 

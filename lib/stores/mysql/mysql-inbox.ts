@@ -1,9 +1,9 @@
 import type { Runtime } from '../../core/runtime.js';
 import { Lane } from '../sql/lane.js';
 import { sql, type Sql, type SqlSession, type Statement } from '../sql/sql.js';
-import type { NoteMessages, RunStatement } from '../sql/sql-dialect.js';
+import type { NoteMessages, NoteStatements, RunStatement } from '../sql/sql-dialect.js';
 import { IS_NOTE } from '../sql/sql-notes.js';
-import { bytes, listOf, nothing } from '../sql/sql-terms.js';
+import { bytes, nothing } from '../sql/sql-terms.js';
 import { rowsOf, textRowsOf } from './mysql-terms.js';
 
 /** How long a process sleeps in the server at most, in s. The server notices only then that the process has gone. */
@@ -19,8 +19,7 @@ export interface InboxHost {
   readonly runtime: Runtime;
   readonly table: Sql;
   connect(): Promise<SqlSession>;
-  /** Writes a note. */
-  write(row: string, text: string, ttlMs: number): Statement<void>;
+  readonly notes: NoteStatements;
 }
 
 /**
@@ -49,7 +48,7 @@ export class MysqlInboxes implements NoteMessages {
       read: (reply) => rowsOf<{ id: number | null }>(reply)[0]!.id,
     });
     if (id === null) return false;
-    await run(host.write(`${row}.${host.runtime.newId()}`, text, MESSAGE_MS));
+    await run(host.notes.write(`${row}.${host.runtime.newId()}`, text, MESSAGE_MS));
     // The process reads its messages in any case before it sleeps.
     await run({ sql: sql`KILL QUERY ${id}`, read: nothing }).catch(nothing);
     return true;
@@ -70,7 +69,7 @@ export class MysqlInboxes implements NoteMessages {
       await lane.run(() => this.sleep(row)).catch(nothing);
       try {
         const messages = await lane.run(() => this.messages(row));
-        if (messages.size > 0) await lane.run(() => this.remove([...messages.keys()]));
+        if (messages.size > 0) await lane.run(() => this.host.notes.remove([...messages.keys()]));
         for (const text of messages.values()) if (this.lanes.has(lane)) listener(text);
       } catch {
         await new Promise<void>((resolve) => runtime.setTimer(resolve, PAUSE_MS, true));
@@ -91,13 +90,6 @@ SELECT SLEEP(IF(EXISTS(SELECT 1 FROM ${this.host.table} WHERE ${isMessageTo(row)
     return {
       sql: sql`SELECT name, queue FROM ${this.host.table} WHERE ${isMessageTo(row)}`,
       read: (reply) => new Map(textRowsOf(reply).map(({ name, queue }) => [name!, queue!])),
-    };
-  }
-
-  private remove(names: readonly string[]): Statement<void> {
-    return {
-      sql: sql`DELETE FROM ${this.host.table} WHERE name IN (${listOf(names.map(bytes))}) AND ${IS_NOTE}`,
-      read: nothing,
     };
   }
 }

@@ -63,7 +63,7 @@ export interface NoteStatements {
   write(row: string, text: string, ttlMs: number): Statement<void>;
   /** Returns the texts by the name of their row. */
   read(rows: readonly string[]): Statement<ReadonlyMap<string, string>>;
-  remove(row: string): Statement<void>;
+  remove(rows: readonly string[]): Statement<void>;
 }
 
 /** What a store on a database needs of that database. */

@@ -46,6 +46,6 @@ export class SqlNotes implements ProcessNotes {
   }
 
   remove(name: string): Promise<void> {
-    return this.run(this.statements.remove(rowOf(name)));
+    return this.run(this.statements.remove([rowOf(name)]));
   }
 }

@@ -48,9 +48,9 @@ VALUES (${bytes(row)}, ${MEMBER}, ${now} + ${raw(String(ttlMs * US))}, ${bytes(t
     };
   }
 
-  remove(row: string): Statement<void> {
+  remove(rows: readonly string[]): Statement<void> {
     return {
-      sql: sql`DELETE FROM ${this.common.table} WHERE name = ${bytes(row)} AND ${IS_NOTE}`,
+      sql: sql`DELETE FROM ${this.common.table} WHERE name IN (${listOf(rows.map(bytes))}) AND ${IS_NOTE}`,
       read: nothing,
     };
   }

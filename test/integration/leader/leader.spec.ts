@@ -21,23 +21,30 @@ const MARGIN_MS = 2_000;
 interface Server {
   readonly host: string;
   readonly port: number;
-  readonly address: string;
   stop(): Promise<void>;
 }
 
-const named = <S extends Omit<Server, 'address'>>(server: S, address: string): Server => ({
-  host: server.host,
-  port: server.port,
-  address,
-  stop: () => server.stop(),
-});
+/** One server, or the servers of a quorum. */
+interface Servers {
+  readonly all: readonly Server[];
+  readonly address: string;
+}
 
-const PLACES: readonly { store: LeaderWorkerSetup['store']; start: () => Promise<Server> }[] = [
+const named = (server: Server, address: string): Servers => ({ all: [server], address });
+
+const PLACES: readonly { store: LeaderWorkerSetup['store']; start: () => Promise<Servers> }[] = [
   {
     store: 'redis',
     start: async () => {
       const server = await RedisServer.start();
       return named(server, server.url);
+    },
+  },
+  {
+    store: 'quorum',
+    start: async () => {
+      const all = await RedisServer.startAll([{}, {}, {}]);
+      return { all, address: all.map(({ url }) => url).join(' ') };
     },
   },
   {
@@ -94,7 +101,7 @@ const beliefsIn = (folder: string): Belief[] => {
 };
 
 describe.each(PLACES)('three processes on $store', ({ store, start }) => {
-  let server: Server;
+  let servers: Servers;
   let folder: string;
   let key: string;
   let runs = 0;
@@ -102,8 +109,8 @@ describe.each(PLACES)('three processes on $store', ({ store, start }) => {
   const proxies: TcpProxy[] = [];
 
   beforeAll(async () => {
-    server = await start();
-    return () => server.stop();
+    servers = await start();
+    return () => Promise.all(servers.all.map((server) => server.stop()));
   });
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'leader-'));
@@ -116,7 +123,7 @@ describe.each(PLACES)('three processes on $store', ({ store, start }) => {
   });
 
   /** Starts candidates, which come in this order. The first one reaches the server through its own address. */
-  const candidates = async (firstAddress = server.address): Promise<readonly [Worker, Worker, Worker]> => {
+  const candidates = async (firstAddress = servers.address): Promise<readonly [Worker, Worker, Worker]> => {
     const ready = async (address: string): Promise<Worker> => {
       const setup: LeaderWorkerSetup = { store, address, key, watchdogMs: WATCHDOG_MS, folder };
       const worker = TestWorker.start<ToLeader, FromLeader>(WORKER, { args: [JSON.stringify(setup)] });
@@ -126,7 +133,7 @@ describe.each(PLACES)('three processes on $store', ({ store, start }) => {
     };
     const first = await ready(firstAddress);
     await first.next('leads');
-    const [second, third] = await Promise.all([ready(server.address), ready(server.address)]);
+    const [second, third] = await Promise.all([ready(servers.address), ready(servers.address)]);
     return [first, second, third];
   };
 
@@ -194,17 +201,21 @@ describe.each(PLACES)('three processes on $store', ({ store, start }) => {
   );
 
   it('have another leader when the link of the leader is cut, which contends again later', async () => {
-    const proxy = await TcpProxy.start(server);
-    proxies.push(proxy);
-    const [first, ...others] = await candidates(
-      server.address.replace(`${server.host}:${server.port}`, `${proxy.host}:${proxy.port}`),
-    );
+    let address = servers.address;
+    for (const server of servers.all) {
+      const proxy = await TcpProxy.start(server);
+      proxies.push(proxy);
+      address = address.replace(`${server.host}:${server.port}`, `${proxy.host}:${proxy.port}`);
+    }
+    const [first, ...others] = await candidates(address);
     const from = sharedNow();
-    proxy.blackhole();
+    for (const proxy of proxies) proxy.blackhole();
     const { leader, tookMs } = await nextLeader(others, from, WATCHDOG_MS);
     await first.next('leads no longer');
-    await proxy.restore();
-    proxy.cut();
+    for (const proxy of proxies) {
+      await proxy.restore();
+      proxy.cut();
+    }
     const [last] = others.filter((worker) => worker !== leader);
     leader.send({ type: 'stop' });
     await nextLeader([last!], sharedNow(), 0);

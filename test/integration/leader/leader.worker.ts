@@ -4,13 +4,15 @@ import { createLockService } from 'nest-redis-lock';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { MysqlStore } from '../../../lib/stores/mysql/mysql.store.js';
 import { PostgresStore } from '../../../lib/stores/postgres/postgres.store.js';
+import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { ZooKeeperStore } from '../../../lib/stores/zookeeper/zookeeper.store.js';
 import { workerChannel } from '../../support/worker-channel.js';
 
 /** A process that is a candidate. Its argument is this as JSON. */
 export interface LeaderWorkerSetup {
-  readonly store: 'redis' | 'postgres' | 'mysql' | 'zookeeper';
+  readonly store: 'redis' | 'quorum' | 'postgres' | 'mysql' | 'zookeeper';
+  /** Of a quorum: the addresses of its servers, with a space between two. */
   readonly address: string;
   readonly key: string;
   readonly watchdogMs: number;
@@ -34,6 +36,11 @@ const { address, key, watchdogMs } = setup;
 
 const STORES: Readonly<Record<LeaderWorkerSetup['store'], () => LockStore>> = {
   redis: () => new RedisStore({ redis: address, commandTimeoutMs }),
+  quorum: () => {
+    const nodes = address.split(' ').map((redis) => new RedisStore({ redis, commandTimeoutMs }));
+    // The servers of the test have just been started.
+    return new QuorumStore({ nodes, delayAfterRestartMs: 0 });
+  },
   postgres: () => new PostgresStore({ connectionString: address, commandTimeoutMs }),
   mysql: () => new MysqlStore({ uri: address, commandTimeoutMs }),
   zookeeper: () => new ZooKeeperStore({ connect: address, commandTimeoutMs }),
