@@ -1,4 +1,4 @@
-import { oneLine, textOf } from '../core/errors/describe.js';
+import { oneLine, readOf, textOf } from '../core/errors/describe.js';
 import { LockError, type LockErrorCode } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
 import type { LockManager } from '../core/lock-manager.js';
@@ -37,16 +37,11 @@ const MAX_PAUSE_MS = 30_000;
 const HOPELESS: ReadonlySet<LockErrorCode> = new Set(['LOCK_CONFIGURATION', 'LOCK_KEY_INVALID']);
 
 const codeOf = (error: unknown): LockErrorCode | undefined =>
-  error instanceof LockError ? error.code : undefined;
+  readOf(() => (error instanceof LockError ? error.code : undefined));
 
 /** Returns the text of an error of the work, with its stack if it has one. */
-const withStack = (error: unknown): string => {
-  try {
-    return error instanceof Error && error.stack ? error.stack : textOf(error);
-  } catch {
-    return textOf(error);
-  }
-};
+const withStack = (error: unknown): string =>
+  readOf(() => (error instanceof Error ? error.stack : undefined)) ?? textOf(error);
 
 /** Contends for one lock, and calls its function while it holds it: one call at a time. */
 export class LeaderCandidate implements Candidate {
@@ -106,7 +101,6 @@ export class LeaderCandidate implements Candidate {
 
   /** Leads once, for a test. Resolves when the function was called, or rejects if it failed at once. */
   async electOnce(): Promise<void> {
-    await this.running;
     const startedAt = this.manager.now();
     const lease = await this.acquire();
     const leading = unbound(() => this.leadWith(lease, startedAt));
@@ -169,6 +163,7 @@ export class LeaderCandidate implements Candidate {
     const term = this.term!;
     if (!term.ended) await this.work(term, lease);
     await ended;
+    while (lease.entered) await lease.entered.emptied();
     await lease[Symbol.asyncDispose]();
     this.lease = undefined;
     return ended;
@@ -267,4 +262,5 @@ printsOnly(LeaderCandidate, ({ label, isLeader }) => ({ label, isLeader }));
 
 /** Returns whether an error is what the abort of the signal leads to. */
 const isAbort = (error: unknown, { reason }: AbortSignal): boolean =>
-  error === reason || (error instanceof Error && (error.name === 'AbortError' || error.cause === reason));
+  error === reason ||
+  readOf(() => error instanceof Error && (error.name === 'AbortError' || error.cause === reason)) === true;

@@ -58,7 +58,7 @@ const checkDecorators = ({ name, where, key }: LeaderMethod, instance: object): 
   for (const metadataKey of [LOCKED_METADATA, LIMITED_METADATA]) {
     const given = (Reflect.getMetadata(metadataKey, method) as LockedMetadata | undefined)?.key;
     const keys: readonly unknown[] = isArray(given) ? given : [given];
-    if (!keys.includes(key)) continue;
+    if (!keys.some((one) => one === key || (one as { key?: unknown } | undefined)?.key === key)) continue;
     throw new LockConfigurationError(
       `${where}: @Leader and ${metadataKey === LOCKED_METADATA ? '@Locked' : '@Limited'} have the same key. The leader holds that lock ` +
         'while the method runs: leave the other decorator out, or give it another key.',

@@ -68,6 +68,8 @@ export const varyingOptions = <O extends object>(
 
 /** Returns what was returned, without names that are undefined: these keep their default. */
 const furtherOptions = (fixed: object, more: unknown): object => {
+  // Its rejection would be one that no code handles.
+  if (isPromiseLike(more)) void Promise.resolve(more).catch(() => undefined);
   if (typeof more !== 'object' || more === null || Array.isArray(more) || isPromiseLike(more))
     return invalidOption(
       'The result of the function for options',
@@ -81,7 +83,7 @@ const furtherOptions = (fixed: object, more: unknown): object => {
       throw new LockConfigurationError(
         `${name} cannot vary from call to call: ${why}. Put it into the options.`,
       );
-    if ((fixed as Record<string, unknown>)[name] !== undefined)
+    if (Object.hasOwn(fixed, name) && (fixed as Record<string, unknown>)[name] !== undefined)
       throw new LockConfigurationError(
         `${name} stands in the options, and the function for options returns it, too: keep the one that is meant.`,
       );

@@ -7,6 +7,9 @@ import { checkKey } from '../key/key-check.js';
 
 /** Elections of a test, in which no process is elected by itself. */
 export class Elections {
+  /** Elections under way, by their candidate: further calls share them. */
+  private readonly electing = new Map<LeaderCandidate, Promise<void>>();
+
   constructor(
     private readonly locks: LockService,
     private readonly manager: LockManager,
@@ -15,7 +18,15 @@ export class Elections {
 
   async elect(key: string): Promise<void> {
     const candidate = this.candidate(key, 'elect');
-    if (!candidate.isLeader) await candidate.electOnce();
+    if (candidate.isLeader) return;
+    const { electing } = this;
+    const election =
+      electing.get(candidate) ??
+      this.settled(candidate, 'elect')
+        .then(() => candidate.electOnce())
+        .finally(() => electing.delete(candidate));
+    electing.set(candidate, election);
+    await election;
   }
 
   async revoke(key: string): Promise<void> {
@@ -28,14 +39,18 @@ export class Elections {
     await this.locks.forceUnlock(key);
     // With mode 'off' the store has it under another name.
     for (const { hold } of currentLease.parts) hold.lose('force-unlocked');
+    await this.settled(candidate, 'revoke');
+  }
+
+  private async settled(candidate: LeaderCandidate, method: string): Promise<void> {
     const { manager, maxWaitMs } = this;
     let hasSettled = false;
     const settled = candidate.settled().then(() => void (hasSettled = true));
     await withinMs(settled, maxWaitMs, manager.surroundings.runtime);
     if (hasSettled) return;
     throw new LockConfigurationError(
-      `testing.revoke: the leader of "${key}" has not ended ${maxWaitMs} ms (maxWaitMs) after its signal aborted. Let it end ` +
-        'when leadership.signal aborts.',
+      `testing.${method}: the leader of "${candidate.key}" has not ended ${maxWaitMs} ms (maxWaitMs) after its signal aborted. Let it ` +
+        'end when leadership.signal aborts.',
     );
   }
 

@@ -106,9 +106,15 @@ describe('an election of a test', () => {
     const locks = createTestingLocks('memory', { maxWaitMs: 20 });
     locks.lead('k', () => new Promise(() => undefined));
     await locks.testing.elect('k');
-    await expect(locks.testing.revoke('k')).rejects.toThrow(
-      'has not ended 20 ms (maxWaitMs) after its signal',
-    );
+    const message = 'has not ended 20 ms (maxWaitMs) after its signal';
+    await expect(locks.testing.revoke('k')).rejects.toThrow(message);
+    await expect(locks.testing.elect('k')).rejects.toThrow(message);
+  });
+
+  it('is one, however many ask for it at once', async () => {
+    const { locks, index } = await start({ maxWaitMs: 20 });
+    await Promise.all([1, 2, 3].map(() => locks.testing.elect('leader:index')));
+    expect(index.log).toEqual(['leads']);
   });
 });
 

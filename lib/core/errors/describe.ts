@@ -2,13 +2,8 @@
 const LONGEST = 100;
 
 /** Like `Array.isArray`, but false for a revoked Proxy, on which that throws. */
-export const isArray = (value: unknown): value is readonly unknown[] => {
-  try {
-    return Array.isArray(value);
-  } catch {
-    return false;
-  }
-};
+export const isArray = (value: unknown): value is readonly unknown[] =>
+  readOf(() => Array.isArray(value)) ?? false;
 
 /** Returns a short description of a value for a message. Never throws, and never runs code of the value. */
 export const formatValue = (value: unknown): string => {
@@ -28,14 +23,18 @@ export const formatValue = (value: unknown): string => {
   }
 };
 
-/** Returns the message of what was thrown. Any value can be thrown, also one without a text. */
-export const textOf = (thrown: unknown): string => {
+/** Returns what is read of a thrown value; undefined where reading throws. Any value can be thrown, also a revoked Proxy. */
+export const readOf = <T>(read: () => T): T | undefined => {
   try {
-    return thrown instanceof Error ? String(thrown.message) : String(thrown);
+    return read();
   } catch {
-    return formatValue(thrown);
+    return undefined;
   }
 };
+
+/** Returns the message of what was thrown. Any value can be thrown, also one without a text. */
+export const textOf = (thrown: unknown): string =>
+  readOf(() => String(thrown instanceof Error ? thrown.message : thrown)) ?? formatValue(thrown);
 
 /** Returns text that stays in its line of a log and cannot colour it. */
 export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');

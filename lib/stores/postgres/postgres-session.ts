@@ -111,13 +111,22 @@ export class PostgresSession implements SqlSession {
   ): Promise<PostgresSession> {
     const client = new Client(config);
     const session = new PostgresSession(client);
-    const timer = runtime.setTimer(() => session.destroy(), timeoutMs, true);
+    let isLate = false;
+    const late = (): void => {
+      isLate = true;
+      session.destroy();
+    };
+    const timer = runtime.setTimer(late, timeoutMs, true);
     try {
       await client.connect();
       if (first) session.backend = await session.send(first);
       return session;
     } catch (cause) {
       session.destroy();
+      if (isLate)
+        throw new SqlFailure(`there was no connection to PostgreSQL within ${timeoutMs} ms`, 'not-executed', {
+          ...{ cause, passing: true },
+        });
       if (cause instanceof SqlFailure) throw cause;
       throw failureOf(cause as PostgresError);
     } finally {

@@ -225,15 +225,18 @@ describe('the start refuses @Leader', () => {
     await refused([Brace], /leader:\{short/, {}, LockKeyError);
   });
 
-  it('beside @Locked with the same key', async () => {
-    @Injectable()
-    class Both {
-      @Leader('leader:both')
-      @Locked('leader:both')
-      async lead(): Promise<void> {}
-    }
-    await refused([Both], /^Both.lead: @Leader and @Locked have the same key/);
-  });
+  it.each([['leader:both'], [['other', 'leader:both']], [[{ key: 'leader:both', mode: 'write' as const }]]])(
+    'beside @Locked with the same key: %j',
+    async (key) => {
+      @Injectable()
+      class Both {
+        @Leader('leader:both')
+        @Locked(key as string)
+        async lead(): Promise<void> {}
+      }
+      await refused([Both], /^Both.lead: @Leader and @Locked have the same key/);
+    },
+  );
 
   it('without its lock module', async () => {
     @Injectable()

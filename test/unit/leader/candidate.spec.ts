@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Candidate, LeadershipEnd, Leadership } from 'nest-redis-lock';
-import { LockConfigurationError, LockService } from 'nest-redis-lock';
+import { currentLease, LockConfigurationError, LockService } from 'nest-redis-lock';
 import { LockManager } from '../../../lib/core/lock-manager.js';
 import { resolveSettings, type LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
@@ -237,6 +237,54 @@ describe('the function of a candidate', () => {
     );
     expect(one.events.filter(([, reason]) => reason === 'rejected')).toEqual([]);
     void candidate;
+  });
+
+  it.each([
+    [
+      'a revoked proxy',
+      () => {
+        const { proxy, revoke } = Proxy.revocable(new Error('x'), {});
+        revoke();
+        return proxy;
+      },
+    ],
+    [
+      'an error whose name throws',
+      () =>
+        Object.defineProperty(new Error('x'), 'name', {
+          get: () => {
+            throw new Error('no name');
+          },
+        }),
+    ],
+  ])('that rejects with %s releases the lock, and is called again', async (_, thrown) => {
+    const one = new Process();
+    one.lead();
+    await settled();
+    one.last.leadership.resign();
+    one.last.reject(thrown());
+    await settled();
+    expect(await one.locks.isLocked('k')).toBe(false);
+    await runtime.pass(2_000);
+    one.last.reject(thrown());
+    await settled();
+    await runtime.pass(2_000);
+    expect(one.calls).toHaveLength(3);
+  });
+
+  it('keeps the lock until a nested call has ended, too', async () => {
+    const one = new Process();
+    const nested = deferred<void>();
+    one.lead(async ({ leadership: { resign } }) => {
+      const job = one.locks.withLock('k', { inside: currentLease() }, () => nested.promise);
+      job.catch(() => undefined);
+      resign();
+    });
+    await settled();
+    expect(await one.locks.isLocked('k')).toBe(true);
+    nested.resolve();
+    await settled();
+    expect(await one.locks.isLocked('k')).toBe(false);
   });
 
   it('runs in a section of its lock, so that it may acquire others while the app stops', async () => {

@@ -116,6 +116,7 @@ describe('a function for options', () => {
     [{ leaseMS: 5 }, /leaseMS is no option of @Locked/],
     [{ leaseMs: -1 }, /Reports\.ofArguments: .*leaseMs/],
     [Promise.resolve({ leaseMs: 5 }), /Reports\.ofArguments: .*an object such as/],
+    [{ toString: 5 }, /toString is no option of @Locked/],
     ['5 s', /an object such as/],
     [[], /an object such as/],
     [null, /an object such as/],
@@ -125,6 +126,12 @@ describe('a function for options', () => {
     await expect(call).rejects.toThrow(LockConfigurationError);
     await expect(call).rejects.toThrow(message);
     expect(locks.usage.keys).toBe(0);
+  });
+
+  it('that returns a promise is refused without an unhandled rejection', async () => {
+    const promise = Promise.reject(new Error('nothing handles this'));
+    instance.more = promise as never;
+    await expect(instance.ofArguments('a', true)).rejects.toThrow(/and no promise/);
   });
 
   it('that returns a name of the options is refused', async () => {
