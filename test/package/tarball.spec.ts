@@ -17,8 +17,8 @@ import {
   type Tarball,
 } from '../support/package/pack.js';
 
-const MAX_DOWNLOAD_BYTES = 479_000;
-const MAX_UNPACKED_BYTES = 1_860_000;
+const MAX_DOWNLOAD_BYTES = 480_000;
+const MAX_UNPACKED_BYTES = 1_862_000;
 const MAX_FILES = 130;
 /** Documents that are not packed: for authors, for moving over, about Java, and tables. */
 const ON_THE_WEB =
