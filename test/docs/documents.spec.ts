@@ -14,6 +14,7 @@ import {
   tables,
 } from '../support/markdown.js';
 import { FOLDERS, pagesIn } from './pages.js';
+import { draw } from './pictures/draw.js';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const MAX_LINES_OF_README = 150;
@@ -72,6 +73,15 @@ describe('the README in Chinese', () => {
     expect(firstCells(chinese)).toEqual(firstCells(english));
     const pagesLinked = (text: string) => new Set(links(text).filter((link) => !link.startsWith('README')));
     expect(pagesLinked(chinese)).toEqual(pagesLinked(english));
+  });
+});
+
+describe('pictures', () => {
+  const pages = markdownIn('docs').map(readFromRoot).join('\n');
+
+  it.each([...draw()])('%s is what `npm run docs:pictures` draws, and stands on a page', (file, svg) => {
+    expect(readFromRoot(`docs/pictures/${file}`)).toBe(svg);
+    expect(pages).toContain(`pictures/${file})`);
   });
 });
 

@@ -48,6 +48,15 @@ text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 .dot-ours{fill:#2563eb}
 .leader{stroke:#c5cad3;stroke-width:1;stroke-dasharray:2 2;fill:none}
 .bad-mark{stroke:#b91c1c;stroke-width:2;fill:none}
+.runs{fill:#2563eb}
+.waits{fill:#d7dbe2}
+.lease{fill:#bfdbfe}
+.stopped{fill:#9aa1ad}
+.on-bar{fill:#fff;font-weight:600}
+.arrow{stroke:#4b5563;stroke-width:1.5;fill:none}
+.head{fill:#4b5563}
+.box{fill:#f3f4f6;stroke:#c5cad3}
+.answer{fill:#dbeafe;stroke:#2563eb}
 @media (prefers-color-scheme:dark){
 .page{fill:#0d1117}
 text{fill:#9ca3af}
@@ -66,6 +75,14 @@ text{fill:#9ca3af}
 .dot-ours{fill:#4f93ff}
 .leader{stroke:#3a4350}
 .bad-mark{stroke:#f87171}
+.runs{fill:#3b82f6}
+.waits{fill:#2f3743}
+.lease{fill:#1e3a6b}
+.stopped{fill:#57606e}
+.arrow{stroke:#9ca3af}
+.head{fill:#9ca3af}
+.box{fill:#161c26;stroke:#3a4350}
+.answer{fill:#14284a;stroke:#4f93ff}
 }`;
 
 /** A whole image with a title, which is also what is read out instead of it. */

@@ -1,7 +1,7 @@
 import { medianOf, type Comparison, type Metric, type Row } from '../../comparison.js';
 import { show } from '../format.js';
 import type { Chart } from './chart.js';
-import { element, image, line, text } from './svg.js';
+import { element, image, line, text } from '../../../support/svg.js';
 
 const NAMES = 190;
 const COLUMN = 142;

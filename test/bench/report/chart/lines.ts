@@ -3,7 +3,7 @@ import { show, showTick } from '../format.js';
 import type { Chart } from './chart.js';
 import { spreadOut } from './labels.js';
 import { linear, scaleFor, type Scale } from './scale.js';
-import { circle, cross, element, image, line, text } from './svg.js';
+import { circle, cross, element, image, line, text } from '../../../support/svg.js';
 
 const WIDTH = 860;
 const HEIGHT = 440;

@@ -2,7 +2,7 @@ import { medianOf, type Comparison } from '../../comparison.js';
 import { show, showTick } from '../format.js';
 import type { Chart } from './chart.js';
 import { scaleFor } from './scale.js';
-import { circle, image, line, text } from './svg.js';
+import { circle, image, line, text } from '../../../support/svg.js';
 
 const WIDTH = 860;
 const NAMES = 210;
