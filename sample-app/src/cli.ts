@@ -1,43 +1,49 @@
 import 'reflect-metadata';
+import { STORES } from './demo/desks/index.js';
+import { Board } from './demo/live/board.js';
 import { parseOptions, USAGE, UsageError, type DemoOptions } from './demo/options.js';
 import { introduction } from './demo/introduction.js';
 import { paintFor } from './demo/paint.js';
-import { COLUMNS_TEXT, reportTable, reportText } from './demo/report.js';
+import { COLUMNS_TEXT, reportNotes, reportTable, reportText } from './demo/report.js';
+import { Narrator } from './demo/narrator.js';
 import { Resources } from './demo/resources.js';
 import { INSTANCES, runSale, type SaleReport } from './demo/run-sale.js';
 import { serve } from './demo/serve.js';
-import { Stage } from './demo/stage.js';
-import { wrap } from './demo/wrap.js';
+import { Stage, WATCHDOG_MS } from './demo/stage.js';
 
 /** Exit codes: all promises kept; one broken, or the demo failed; wrong usage; interrupted. */
 const EXIT = { ok: 0, broken: 1, usage: 2, interrupted: 130 } as const;
+
+const MORE = `npm start -- --all compares five strategies with 2,000 buyers, in 2.5 minutes.
+npm start -- --serve keeps the app up, and a page on which you stop and kill its instances.`;
 
 const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> => {
   const { buyers, items, strategies } = options;
   const output = options.json ? process.stderr : process.stdout;
   const paint = paintFor(output);
-  const say = (text: string) => void output.write(`${wrap(text)}\n`);
+  const narrator = new Narrator(output);
 
   await using resources = new Resources();
-  say('Starting …');
-  const stage = await Stage.set(resources, options.store);
-  say(stage.locks.description);
-  say(`PostgreSQL: ${stage.database.description}.`);
+  narrator.say('Starting …');
+  const stage = await Stage.set(resources, options, narrator);
+  narrator.say(stage.locks.description);
+  narrator.say(`PostgreSQL: ${stage.database.description}.`);
   signal.throwIfAborted();
   if (options.serve) {
-    await serve(stage, options, say, signal);
+    await serve(stage, options, narrator, signal);
     return EXIT.ok;
   }
 
   const instances = Math.min(INSTANCES, stage.locks.maxInstances);
-  say(introduction(options, instances, paint));
+  const board = new Board(WATCHDOG_MS, STORES[options.store].title);
+  narrator.say(introduction(options, instances, paint));
   const reports: SaleReport[] = [];
   for (const strategy of strategies)
-    reports.push(await runSale(stage, strategy, { buyers, items, signal, output, paint }));
+    reports.push(await runSale(stage, strategy, { board, buyers, items, signal, narrator, output, paint }));
 
-  say(
-    `\n${reportTable(reports, paint)}\n${reportText(reports, { items, instances }, paint)}\n\n${paint('aside', COLUMNS_TEXT)}`,
-  );
+  narrator.say(`\n${reportText(reports, { items, instances }, paint)}\n\n${reportTable(reports, paint)}`);
+  narrator.say(`${reportNotes(reports)}\n${paint('aside', COLUMNS_TEXT)}`);
+  if (!options.all) narrator.say(`\n${MORE}`);
   const ok = reports.every((report) => report.complaints.length === 0);
   if (options.json) {
     const { locks, database } = stage;

@@ -6,7 +6,11 @@ import { AppModule } from './app.module.js';
 import { askBeforeWriting } from './demo/ask-before-writing.js';
 import { runPart } from './demo/part-process.js';
 import { reportAcquisitions } from './demo/report-acquisitions.js';
+import { reportClicks } from './demo/report-clicks.js';
+import { FencedCheckout } from './flash-sale/fenced-checkout.js';
 import { FencedStock } from './flash-sale/fenced-stock.js';
+import { FlashSaleService } from './flash-sale/flash-sale.service.js';
+import { usesLock } from './flash-sale/strategies/strategy-names.js';
 import { readSettings } from './settings.js';
 
 await runPart(async () => {
@@ -18,6 +22,7 @@ await runPart(async () => {
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
   app.enableShutdownHooks();
   if (settings.underFaults) askBeforeWriting(app.get(FencedStock));
+  reportClicks(app.get(FlashSaleService), app.get(FencedCheckout), usesLock(settings.strategy));
   const locks = app.get(LockService);
   // An instance without its locks could not sell: it does not start.
   await locks.ping();

@@ -37,6 +37,18 @@ describe('npm start -- --store', () => {
       'There is no store "oracle". Choose from redis, mysql, postgres, zookeeper, memory.',
     ],
     [
+      'a PostgreSQL that is not there',
+      'redis',
+      { DATABASE_URL: 'postgres://app:secret@127.0.0.1:1/app' },
+      'PostgreSQL cannot be used (the one of DATABASE_URL at 127.0.0.1:1): connect ECONNREFUSED',
+    ],
+    [
+      'a Redis that is not there',
+      'redis',
+      { REDIS_URL: 'redis://app:secret@127.0.0.1:1' },
+      'Redis cannot be used (the one of REDIS_URL at 127.0.0.1:1): connect ECONNREFUSED',
+    ],
+    [
       'an address that is none',
       'mysql',
       { MYSQL_URL: 'secret' },

@@ -43,6 +43,25 @@ describe('npm start -- --help', () => {
   });
 });
 
+describe('npm start', () => {
+  it(
+    'says in two sentences what came of the sale without a lock and with @Locked, before its table',
+    async () => {
+      await using server = await RedisServer.start();
+      const cli = new FlashSaleCli([], { REDIS_URL: server.url });
+      expect(await cli.exitCode(), cli.stderr + cli.stdout).toBe(0);
+      const [story = '', ...rest] = cli.stdout.slice(cli.stdout.indexOf('Without a lock')).split('──');
+      expect(story.replaceAll(/\s+/g, ' ')).toMatch(
+        /^Without a lock 3 instances sold \d+ of 5 items and charged \d+ customers .* sold 5 of 5 and charged no customer twice, though 1 instance was killed and 1 stopped/,
+      );
+      expect(rest.join('')).toMatch(/^none +\d+ .*\nlocked +5 +0 /m);
+      expect(cli.stdout).toContain('npm start -- --all');
+      expect(tooWide(cli.stdout)).toEqual([]);
+    },
+    RUN_TIMEOUT_MS,
+  );
+});
+
 describe('a flash sale on three instances, with a Redis given by REDIS_URL', () => {
   let server: RedisServer;
   let code: number | null;
@@ -53,7 +72,7 @@ describe('a flash sale on three instances, with a Redis given by REDIS_URL', () 
     server = await RedisServer.start();
     await server.cli('SET', 'somebody:else', 'untouched');
     await server.cli('SET', 'nest_redis_lock:fence:{else}', '7');
-    ({ code, stderr, result } = await run([], { REDIS_URL: server.url }));
+    ({ code, stderr, result } = await run(['--all'], { REDIS_URL: server.url }));
   }, RUN_TIMEOUT_MS);
 
   afterAll(() => server.stop());
@@ -189,7 +208,7 @@ describe('without any server to be found', () => {
     'runs the locked sale, faults and all, on an embedded Valkey and an embedded PostgreSQL',
     async () => {
       using bare = bareBonesPath();
-      const { code, stderr, result } = await run(['--strategies', 'locked'], { PATH: bare.path });
+      const { code, stderr, result } = await run(['--all', '--strategies', 'locked'], { PATH: bare.path });
       expect(result.locks).toContain('embedded Valkey');
       expect(result.database).toContain('embedded');
       expect(result.reports.flatMap(({ complaints }) => complaints)).toEqual([]);

@@ -17,7 +17,10 @@ interface Result {
 
 /** Runs the sale to its end, without a complaint and without a password in its output. */
 export const runSale = async (args: readonly string[], env?: Record<string, string>): Promise<Result> => {
-  const cli = new FlashSaleCli([...args, '--buyers', '300', '--items', String(ITEMS), '--json'], env);
+  const cli = new FlashSaleCli(
+    ['--all', ...args, '--buyers', '300', '--items', String(ITEMS), '--json'],
+    env,
+  );
   const code = await cli.exitCode();
   // When there is no result, stderr says why.
   expect(cli.stdout, cli.stderr).not.toBe('');

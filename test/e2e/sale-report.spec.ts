@@ -23,7 +23,7 @@ describe('the report of a sale', () => {
     database = await PGlite.create();
     databaseServer = new PgliteServer(database);
     const databaseUrl = `postgres://postgres@127.0.0.1:${await databaseServer.listen()}/postgres`;
-    cli = new FlashSaleCli(['--serve', '--items', String(ITEMS), '--instances', '2'], {
+    cli = new FlashSaleCli(['--serve', '--items', String(ITEMS), '--instances', '2', '--charge-ms', '3'], {
       REDIS_URL: redis.url,
       DATABASE_URL: databaseUrl,
     });

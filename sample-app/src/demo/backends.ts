@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { UsageError } from './options.js';
+import { Client } from 'pg';
+import { given, place, type GivenServer } from './given.js';
 import type { Parts } from './parts.js';
 
 /** Server that the demo uses: its address, and its description. */
@@ -25,24 +26,8 @@ export const onPath = (program: string, ...folders: readonly string[]): string |
     .map((directory) => join(directory, program))
     .find(isExecutable);
 
-/** Returns `host:port` of a URL that may contain a password; a connect string of ZooKeeper contains only this. */
-const place = (url: string): string => {
-  if (!url.includes('://')) return url;
-  const { hostname, port } = new URL(url);
-  return port ? `${hostname}:${port}` : hostname;
-};
-
-/** Returns the server that a variable names; undefined when it is not set. */
-export const given = (
-  variable: string,
-  example: string,
-  isAddress = (text: string): boolean => URL.canParse(text),
-): Backend | undefined => {
-  const url = process.env[variable];
-  if (!url) return undefined;
-  if (!isAddress(url)) throw new UsageError(`${variable} must be an address such as ${example}.`);
-  return { url, description: `the one of ${variable} at ${place(url)}` };
-};
+/** How long a server may take to reply to its probe, in ms. */
+export const PROBE_TIMEOUT_MS = 5_000;
 
 const START_ATTEMPTS = 3;
 
@@ -65,6 +50,18 @@ export const startServer = async (
   }
 };
 
+/** PostgreSQL of `DATABASE_URL`. */
+export const GIVEN_DATABASE: GivenServer = {
+  title: 'PostgreSQL',
+  variable: 'DATABASE_URL',
+  example: 'postgres://user:password@localhost:5432/database',
+  async probe(url) {
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: PROBE_TIMEOUT_MS });
+    await client.connect();
+    await client.end();
+  },
+};
+
 export const startDatabase = async (parts: Parts): Promise<Backend> =>
-  given('DATABASE_URL', 'postgres://user:password@localhost:5432/database') ??
+  (await given(GIVEN_DATABASE)) ??
   startServer(parts, 'embedded PostgreSQL', './parts/embedded-postgres.part.js');

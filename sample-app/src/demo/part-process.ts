@@ -4,7 +4,11 @@ export type PartMessage =
   | { readonly type: 'failed'; readonly reason: string }
   | Acquired
   | AboutToWrite
-  | Wrote;
+  | Wrote
+  | Clicks
+  | Began
+  | Ended
+  | Refused;
 
 /** An instance of the app has just acquired the lock. */
 export interface Acquired {
@@ -27,6 +31,37 @@ export interface AboutToWrite {
 export interface Wrote {
   readonly type: 'wrote';
   readonly token: number;
+}
+
+/** Clicks that wait in an instance. */
+export interface Clicks {
+  readonly type: 'clicks';
+  readonly waiting: number;
+  /** Buyers of the first ones. */
+  readonly next: readonly string[];
+}
+
+/** An instance begins to sell to a buyer; under the lock, where the strategy has one. */
+export interface Began {
+  readonly type: 'began';
+  readonly id: number;
+  readonly buyer: string;
+  readonly token?: number;
+  readonly at: number;
+}
+
+/** The end of what has begun with the same id. */
+export interface Ended {
+  readonly type: 'ended';
+  readonly id: number;
+  readonly at: number;
+}
+
+/** The database refused a write that came with this token. */
+export interface Refused {
+  readonly type: 'refused';
+  readonly token: number;
+  readonly at: number;
 }
 
 /** Message from the starting process to an instance: the write with this token may go on. */

@@ -60,6 +60,10 @@ export const reportTable = (reports: readonly SaleReport[], paint: Paint = plain
 const SQL_NOTE =
   '* sql makes no promise about payments: a crash between order and charge leaves an order nobody knows to be paid.';
 
+/** Returns what belongs under the table. */
+export const reportNotes = (reports: readonly SaleReport[]): string =>
+  reports.some(({ strategy }) => strategy === 'sql') ? `${SQL_NOTE}\n` : '';
+
 /** Returns what the table shows, in two sentences, and what went wrong. */
 export const reportText = (
   reports: readonly SaleReport[],
@@ -68,10 +72,8 @@ export const reportText = (
 ): string => {
   const of = (strategy: string) => reports.filter((report) => report.strategy === strategy);
   return [
-    ...of('sql').map(() => SQL_NOTE),
-    '',
-    ...of('none').map((none) => noneSentence(none, items, instances)),
-    ...of('locked').map((locked) => lockedSentence(locked, items)),
+    ...of('none').map((none) => paint('bad', noneSentence(none, items, instances))),
+    ...of('locked').map((locked) => paint('good', lockedSentence(locked, items))),
     ...reports.flatMap(({ strategy, complaints }) =>
       complaints.map((text) => `${paint('bad', 'BROKEN')}: ${strategy} ${text}.`),
     ),
@@ -86,7 +88,7 @@ const noneSentence = ({ facts }: SaleReport, items: number, instances: number): 
   `${facts.chargedTwice} customers more than once.`;
 
 const lockedSentence = ({ facts, faults }: SaleReport, items: number): string => {
-  const result = `With @Locked the app sold ${facts.sold} of ${items} and charged ${facts.chargedTwice || 'nobody'} twice`;
+  const result = `With @Locked the app sold ${facts.sold} of ${items} and charged ${facts.chargedTwice || 'no customer'} twice`;
   if (faults.killed === 0 || faults.stopped === 0) return `${result}.`;
   return (
     `${result}, though ${faults.killed} instance was killed and ${faults.stopped} stopped while holding the lock: ` +

@@ -1,19 +1,23 @@
 import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { clicksOf, sendCrowd, type Answer } from './crowd.js';
 import { NO_FAULTS, rehearseFaults, type FaultReport } from './fault-drill.js';
+import type { Board } from './live/board.js';
+import { watchSale } from './live/watch-sale.js';
 import { startProgress, type ProgressStream } from './progress.js';
+import type { Narrator } from './narrator.js';
 import { complaints } from './promises.js';
 import type { Facts } from './sales.js';
 import type { Paint } from './paint.js';
 import type { Stage } from './stage.js';
 
 export interface SaleOptions {
+  readonly board: Board;
   readonly buyers: number;
   readonly items: number;
   readonly signal: AbortSignal;
   /** Stream for the progress. */
   readonly output: ProgressStream;
+  readonly narrator: Narrator;
   readonly paint: Paint;
 }
 
@@ -35,7 +39,6 @@ export interface SaleReport {
 }
 
 export const INSTANCES = 3;
-const COUNT_EVERY_MS = 200;
 
 /** Strategy whose instances are killed and stopped. */
 export const UNDER_FAULTS: StrategyName = 'locked';
@@ -49,15 +52,21 @@ export const runSale = async (
   strategy: StrategyName,
   options: SaleOptions,
 ): Promise<SaleReport> => {
-  const { buyers, items, signal } = options;
+  const { board, buyers, items, signal, narrator } = options;
   const sku = `sneaker-${strategy}`;
   await stage.sales.putOnSale(sku, items);
   const underFaults = strategy === UNDER_FAULTS && stage.locks.maxInstances >= INSTANCES;
-  const instances = await stage.startInstances(INSTANCES, strategy, underFaults);
+  const names = stage.instanceNames(INSTANCES);
+  board.starting(strategy, names);
+  const starting = Promise.all(names.map((name) => stage.startInstance(name, strategy, underFaults)));
+  const instances = await narrator.during(`starting the instances for ${strategy}`, starting);
+  instances.forEach((instance, index) => board.up(index, instance));
+  const clicks = clicksOf(buyers).length;
+  board.open({ strategy, items, clicks });
 
   const answers: Answer[] = [];
   let bought = 0;
-  const progress = startProgress(options.output, strategy, clicksOf(buyers).length, options.paint);
+  const progress = startProgress(options.output, strategy, clicks, options.paint);
   const onAnswer = (answer: Answer) => {
     answers.push(answer);
     if (answer.outcome === 'bought') bought++;
@@ -68,10 +77,11 @@ export const runSale = async (
     ? rehearseFaults({
         instances,
         items,
-        owner: (key) => stage.locks.owner(key),
+        owner: async (key) => (await stage.locks.hold(key))?.owner,
         fence: () => stage.sales.fence(sku),
         soldShare: () => bought / items,
         onEvent: (text) => progress.event(text),
+        board,
         signal: AbortSignal.any([signal, over.signal]),
       })
     : Promise.resolve(NO_FAULTS);
@@ -79,9 +89,9 @@ export const runSale = async (
   const crowd = sendCrowd({ sku, buyers, urls, signal, onAnswer }).finally(() => over.abort());
   // Show what the table counts: orders in the database. A buyer whose instance was killed has an order, but got no
   // reply.
-  const shown = untilOver(over.signal, async () =>
-    progress.update(answers.length, await stage.sales.sold(sku)),
-  );
+  const answered = () => answers.length;
+  const onSold = (sold: number) => progress.update(answered(), sold);
+  const shown = watchSale(stage, board, { sku, items, answered, onSold, signal: over.signal });
 
   let report: FaultReport;
   let facts: Facts;
@@ -89,9 +99,11 @@ export const runSale = async (
     await Promise.all([crowd, shown]);
     report = await faults;
     // The facts are final only when no instance can write any more.
-    await Promise.all(instances.map((instance) => instance.stop()));
+    const stopping = Promise.all(instances.map((instance) => instance.stop()));
+    await narrator.during(`stopping the instances of ${strategy}`, stopping);
     facts = await stage.sales.facts(sku, items);
     progress.finish(answers.length, facts.sold);
+    board.over(facts);
   } finally {
     progress.stop();
   }
@@ -110,13 +122,6 @@ export const runSale = async (
     p99Ms: percentile(times, 0.99),
     complaints: [...complaints(strategy, { facts, items, buyers }), ...missing],
   };
-};
-
-const untilOver = async (over: AbortSignal, work: () => Promise<void>): Promise<void> => {
-  while (!over.aborted) {
-    await work();
-    await sleep(COUNT_EVERY_MS, undefined, { signal: over }).catch(() => undefined);
-  }
 };
 
 /** Returns the faults that did not happen: such a run shows nothing. */

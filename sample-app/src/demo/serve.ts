@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import type { DemoOptions } from './options.js';
+import type { Narrator } from './narrator.js';
 import type { Stage } from './stage.js';
 
 const SKU = 'sneaker';
@@ -8,13 +9,15 @@ const SKU = 'sneaker';
 export const serve = async (
   stage: Stage,
   { items, instances, strategies: [strategy = 'locked'] }: DemoOptions,
-  say: (text: string) => void,
+  narrator: Narrator,
   signal: AbortSignal,
 ): Promise<void> => {
   await stage.sales.putOnSale(SKU, items);
-  const apps = await stage.startInstances(instances, strategy);
+  const names = stage.instanceNames(instances);
+  const starting = Promise.all(names.map((name) => stage.startInstance(name, strategy, false)));
+  const apps = await narrator.during('starting the instances', starting);
   const urls = apps.map(({ url }) => `${url}/flash-sale/${SKU}`);
-  say(`
+  narrator.say(`
 The sale of ${items} pieces of "${SKU}" is open, with the strategy "${strategy}", at
 ${urls.map((url) => `  ${url}`).join('\n')}
 

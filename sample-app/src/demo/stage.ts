@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
-import type { StoreName } from '../lock-place.js';
 import { startDatabase, type Backend } from './backends.js';
 import { STORES } from './desks/index.js';
 import type { LockDesk } from './desks/lock-desk.js';
-import { UsageError } from './options.js';
+import { cannotBeUsed } from './given.js';
+import type { Narrator } from './narrator.js';
+import type { DemoOptions } from './options.js';
 import { Parts, type Part } from './parts.js';
 import type { Resources } from './resources.js';
 import { Sales } from './sales.js';
@@ -25,28 +26,35 @@ export class Stage {
   ) {}
 
   /** Starts everything. The owner of `resources` closes it. */
-  static async set(resources: Resources, store: StoreName): Promise<Stage> {
+  static async set(
+    resources: Resources,
+    { store, chargeMs }: Pick<DemoOptions, 'store' | 'chargeMs'>,
+    narrator: Narrator,
+  ): Promise<Stage> {
     const parts = resources.use(new Parts());
     const { title, remark, maxInstances = Infinity, findServer, open } = STORES[store];
     const [server, database, payment] = await Promise.all([
-      findServer(parts),
-      startDatabase(parts),
-      parts.start('payment service', './parts/payment.part.js'),
+      narrator.during(`looking for ${title}`, findServer(parts)),
+      narrator.during('looking for PostgreSQL', startDatabase(parts)),
+      parts.start('payment service', './parts/payment.part.js', {}, [String(chargeMs)]),
     ]);
     const run = randomBytes(4).toString('hex');
     const namespace = `flash_sale_${run}`;
     // One hash slot has all keys of a run.
     const keyPrefix = `flash-sale:{${run}}:`;
-    const sales = resources.use(await Sales.open(database.url, namespace, payment.url));
+    const opening = Sales.open(database.url, namespace, payment.url).catch((error: unknown) => {
+      throw cannotBeUsed('PostgreSQL', database, error);
+    });
+    const sales = resources.use(await narrator.during('creating the tables', opening));
     const service = await open({ store, url: server.url, namespace }, resources, keyPrefix).catch(
-      ({ message }: Error) => {
-        throw new UsageError(`${title} cannot be used (${server.description}): ${message}`);
+      (error: unknown) => {
+        throw cannotBeUsed(title, server, error);
       },
     );
     const locks: LockDesk = {
       description: [`${title}: ${server.description}.`, remark].filter(Boolean).join(' '),
       maxInstances,
-      owner: async (key) => (await service.inspect(key))?.holders[0]?.owner,
+      hold: async (key) => (await service.inspect(key))?.holders[0],
     };
     // In a group of their own, and last: they have to end before keys and tables are removed.
     const apps = resources.use(new Parts());
@@ -61,16 +69,19 @@ export class Stage {
     });
   }
 
-  /**
-   * Starts `count` instances of the app, or as many as the store can keep apart, each in its own process. With
-   * `underFaults` they ask before they write.
-   */
-  startInstances(count: number, strategy: StrategyName, underFaults = false): Promise<Part[]> {
-    const environment = { ...this.environment, STRATEGY: strategy, UNDER_FAULTS: underFaults ? '1' : '' };
-    return Promise.all(
-      Array.from({ length: Math.min(count, this.locks.maxInstances) }, (_, index) =>
-        this.apps.start(`instance ${index + 1}`, '../main.js', environment),
-      ),
-    );
+  /** Returns the names of `count` instances, or of as many as the store can keep apart. */
+  instanceNames(count: number): string[] {
+    const length = Math.min(count, this.locks.maxInstances);
+    return Array.from({ length }, (_, index) => `instance ${index + 1}`);
+  }
+
+  /** Starts an instance in a process of its own. With `underFaults` it asks before it writes. Port 0: a free one. */
+  startInstance(name: string, strategy: StrategyName, underFaults: boolean, port = 0): Promise<Part> {
+    return this.apps.start(name, '../main.js', {
+      ...this.environment,
+      STRATEGY: strategy,
+      UNDER_FAULTS: underFaults ? '1' : '',
+      PORT: String(port),
+    });
   }
 }

@@ -2,19 +2,16 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { json } from 'node:stream/consumers';
 
-/** How long a bank takes to reply, in ms. */
-const WORK_MS = 3;
-
 /** Charges of one sku: customer → number of charges. */
 type Ledger = Map<string, number>;
 
 /**
  * Creates the payment service, which charges customers and counts the charges. Like real ones, it knows idempotency
- * keys; without one it charges at every request.
+ * keys; without one it charges at every request. A charge takes `workMs`.
  *
  * `POST /charges` with `{ sku, customer }`; `GET /charges/:sku` returns `{ [customer]: times }`.
  */
-export const createPaymentServer = () => {
+export const createPaymentServer = (workMs: number) => {
   const ledgers = new Map<string, Ledger>();
   const byKey = new Map<string, Promise<void>>();
 
@@ -27,7 +24,7 @@ export const createPaymentServer = () => {
   const charge = async (sku: string, customer: string): Promise<void> => {
     const ledger = ledgerOf(sku);
     ledger.set(customer, (ledger.get(customer) ?? 0) + 1);
-    await sleep(WORK_MS);
+    await sleep(workMs);
   };
 
   const post = async (request: IncomingMessage): Promise<void> => {

@@ -1,5 +1,5 @@
 import { NestFactory } from '@nestjs/core';
-import { LockModule, LockService } from 'nest-redis-lock';
+import { LockModule, LockService, type Holder } from 'nest-redis-lock';
 import { lockOptions, type LockPlace } from '../../lock-place.js';
 import type { Backend } from '../backends.js';
 import type { Parts } from '../parts.js';
@@ -24,8 +24,8 @@ export interface LockDesk {
   /** Name and description for the output. */
   readonly description: string;
   readonly maxInstances: number;
-  /** Resolves with the owner of the key's hold; undefined when the key is free. */
-  owner(key: string): Promise<string | undefined>;
+  /** Resolves with the hold of a key: its owner, and how long its lease lasts. Undefined when the key is free. */
+  hold(key: string): Promise<Pick<Holder, 'owner' | 'remainingMs'> | undefined>;
 }
 
 /** Opens the locks of the demo itself, which it only inspects. */

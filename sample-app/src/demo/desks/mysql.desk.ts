@@ -1,6 +1,7 @@
 import { createConnection } from 'mysql2/promise';
 import { lockTable, type LockPlace } from '../../lock-place.js';
-import { given, onPath, startServer } from '../backends.js';
+import { onPath, PROBE_TIMEOUT_MS, startServer } from '../backends.js';
+import { given } from '../given.js';
 import { UsageError } from '../options.js';
 import { openLocks, type StoreOfDemo } from './lock-desk.js';
 
@@ -11,7 +12,15 @@ export const mysql: StoreOfDemo = {
   title: 'MySQL',
   remark: 'It has no read-write locks: a report excludes other reports, too.',
   async findServer(parts) {
-    const server = given('MYSQL_URL', 'mysql://user:password@localhost:3306/database');
+    const server = await given({
+      title: 'MySQL',
+      variable: 'MYSQL_URL',
+      example: 'mysql://user:password@localhost:3306/database',
+      async probe(uri) {
+        const connection = await createConnection({ uri, connectTimeout: PROBE_TIMEOUT_MS });
+        await connection.end();
+      },
+    });
     if (server) return server;
     const program = onPath('mariadbd', OFF_PATH);
     if (program) return startServer(parts, 'MariaDB server', './parts/mysql-server.part.js', program);

@@ -1,13 +1,14 @@
 import { Client } from 'pg';
 import { EMBEDDED, lockTable, type LockPlace } from '../../lock-place.js';
-import { given, startServer } from '../backends.js';
+import { GIVEN_DATABASE, startServer } from '../backends.js';
+import { given } from '../given.js';
 import { openLocks, type StoreOfDemo } from './lock-desk.js';
 
 export const postgres: StoreOfDemo = {
   title: 'PostgreSQL',
   remark: 'It has no read-write locks: a report excludes other reports, too.',
   async findServer(parts) {
-    const server = given('DATABASE_URL', 'postgres://user:password@localhost:5432/database');
+    const server = await given(GIVEN_DATABASE);
     if (server) return server;
     const embedded = await startServer(parts, 'embedded PostgreSQL', './parts/embedded-postgres.part.js');
     return { ...embedded, url: `${embedded.url}?application_name=${EMBEDDED}` };

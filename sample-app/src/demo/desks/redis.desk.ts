@@ -1,7 +1,8 @@
 import { Redis } from 'ioredis';
 import type { LockService } from 'nest-redis-lock';
 import { CHARGES } from '../../payment/payment.client.js';
-import { given, onPath, startServer } from '../backends.js';
+import { onPath, PROBE_TIMEOUT_MS, startServer } from '../backends.js';
+import { given } from '../given.js';
 import { openLocks, type StoreOfDemo } from './lock-desk.js';
 
 /** Keys in which the library keeps the last fencing token of each hash slot. */
@@ -11,7 +12,12 @@ const SCAN_COUNT = 1_000;
 export const redis: StoreOfDemo = {
   title: 'Redis',
   async findServer(parts) {
-    const server = given('REDIS_URL', 'redis://localhost:6379');
+    const server = await given({
+      title: 'Redis',
+      variable: 'REDIS_URL',
+      example: 'redis://localhost:6379',
+      probe,
+    });
     if (server) return server;
     const program = onPath('redis-server') ?? onPath('valkey-server');
     if (program) return startServer(parts, 'Redis server', './parts/redis-server.part.js', program);
@@ -29,6 +35,22 @@ export const redis: StoreOfDemo = {
     resources.defer(() => removeTraces(client, locks, before));
     return locks;
   },
+};
+
+/** Sends one command. The reason of a failure is in the events of the client, not in its error. */
+const probe = async (url: string): Promise<void> => {
+  const timeouts = { connectTimeout: PROBE_TIMEOUT_MS, commandTimeout: PROBE_TIMEOUT_MS };
+  const client = new Redis(url, { ...timeouts, lazyConnect: true, retryStrategy: () => null });
+  let cause: unknown;
+  client.on('error', (error) => (cause = error));
+  try {
+    await client.connect();
+    await client.ping();
+  } catch (error) {
+    throw cause ?? error;
+  } finally {
+    client.disconnect();
+  }
 };
 
 /** Removes the fence key of this run, and the number of permits. Holds have been released or have expired by then. */

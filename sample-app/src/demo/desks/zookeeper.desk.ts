@@ -5,7 +5,8 @@ import {
   zookeeperClassPath,
 } from '../../../../.ci/zookeeper.mjs';
 import { MAX_CHARGES_AT_ONCE } from '../../payment/payment.client.js';
-import { given, onPath, startServer } from '../backends.js';
+import { onPath, startServer } from '../backends.js';
+import { given } from '../given.js';
 import { UsageError } from '../options.js';
 import { openLocks, type StoreOfDemo } from './lock-desk.js';
 
@@ -20,7 +21,12 @@ export const zookeeper: StoreOfDemo = {
     `It has no permits: with other stores at most ${MAX_CHARGES_AT_ONCE} charges run at once, here any number. A dead ` +
     'process loses its locks with its session: after two seconds, or after minSessionTimeout of the server.',
   async findServer(parts) {
-    const server = given('ZOOKEEPER_CONNECT', EXAMPLE, isConnectString);
+    const server = await given({
+      title: 'ZooKeeper',
+      variable: 'ZOOKEEPER_CONNECT',
+      example: EXAMPLE,
+      isAddress: isConnectString,
+    });
     if (server) return server;
     const { java, classPath } = findPrograms();
     const part = './parts/zookeeper-server.part.js';

@@ -1,0 +1,125 @@
+import { newId } from './ids.js';
+import type { Bar, Cross, Lane, LaneState, Span } from './snapshot.js';
+
+type Open<T> = { -readonly [K in keyof T]: T[K] };
+
+/** How far back the page can look, in ms. */
+const MEMORY_MS = 16_000;
+/** Maximum number of bars of a lane. */
+const MAX_BARS = 250;
+/** Holds that follow each other this closely, and are this short, become one bar. */
+const MAX_GAP_MS = 30;
+const SHORT_MS = 60;
+
+interface Click {
+  readonly buyer: string;
+  readonly token: number | undefined;
+  readonly bar: Open<Bar>;
+}
+
+/** What one instance did in the last seconds. */
+export class LaneRecord {
+  waiting = 0;
+  next: readonly string[] = [];
+  /** Prefix of its owner names in the store; undefined before its first lock. */
+  owners: string | undefined;
+  private isUp = false;
+  private isHolder = false;
+  private readonly working = new Map<number, Click>();
+  private bars: Open<Bar>[] = [];
+  private spans: Open<Span>[] = [];
+  private crosses: Cross[] = [];
+
+  constructor(readonly name: string) {}
+
+  up(): void {
+    this.isUp = true;
+  }
+
+  /** Its process is gone. It may still have the lock. */
+  down(at: number): void {
+    this.isUp = false;
+    this.waiting = 0;
+    this.next = [];
+    for (const id of [...this.working.keys()]) this.end(id, at);
+    this.endSpan('stopped', at);
+  }
+
+  get isStopped(): boolean {
+    return this.openSpan('stopped') !== undefined;
+  }
+
+  /** Whether its process is dead and its lock is not yet free. */
+  get isKilled(): boolean {
+    return this.openSpan('killed') !== undefined;
+  }
+
+  begin(id: number, buyer: string, token: number | undefined, at: number): void {
+    const last = this.bars.at(-1);
+    const isNext = token !== undefined && last?.to !== undefined && at - last.to <= MAX_GAP_MS;
+    if (isNext && (last.to! - last.from) / last.buyers <= SHORT_MS) {
+      Object.assign(last, { to: undefined, buyer, token, buyers: last.buyers + 1 });
+      this.working.set(id, { buyer, token, bar: last });
+      return;
+    }
+    const bar = { id: newId(), from: at, buyer, buyers: 1, token };
+    this.bars.push(bar);
+    this.working.set(id, { buyer, token, bar });
+  }
+
+  end(id: number, at: number): void {
+    const click = this.working.get(id);
+    this.working.delete(id);
+    if (click) click.bar.to ??= at;
+  }
+
+  /** Its lease has ended; it may work on without knowing it. */
+  leaseEnded(at: number): void {
+    this.isHolder = false;
+    for (const { bar } of this.working.values()) bar.to ??= at;
+    this.endSpan('killed', at);
+  }
+
+  /** It has the lock now. */
+  holds(): void {
+    this.isHolder = true;
+  }
+
+  released(): void {
+    this.isHolder = false;
+  }
+
+  beginSpan(kind: Span['kind'], at: number): void {
+    this.spans.push({ id: newId(), kind, from: at });
+  }
+
+  endSpan(kind: Span['kind'], at: number): void {
+    const span = this.openSpan(kind);
+    if (span) span.to = at;
+  }
+
+  refused(token: number, at: number): void {
+    this.crosses.push({ id: newId(), at, token });
+  }
+
+  view(now: number): Lane {
+    const from = now - MEMORY_MS;
+    this.bars = this.bars.filter(({ to = now }) => to >= from).slice(-MAX_BARS);
+    this.spans = this.spans.filter(({ to = now }) => to >= from);
+    this.crosses = this.crosses.filter(({ at }) => at >= from);
+    const { name, waiting, next, working, bars, spans, crosses } = this;
+    return { name, state: this.state, waiting, next, working: working.size, bars, spans, crosses };
+  }
+
+  private get state(): LaneState {
+    if (this.isKilled) return 'killed';
+    if (!this.isUp) return 'starting';
+    if (this.isStopped) return 'stopped';
+    if (this.isHolder && this.working.size > 0) return 'holds';
+    return this.waiting > 0 ? 'waits' : 'idle';
+  }
+
+  private openSpan(kind: Span['kind']): Open<Span> | undefined {
+    return this.spans.find((span) => span.kind === kind && span.to === undefined);
+  }
+}
