@@ -7,6 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   chmodSync,
+  copyFileSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -35,7 +36,7 @@ const SOURCES = [
 ];
 const RESULTS = [
   ...['core/core.cjs', 'esm/index.js', 'esm/index.d.ts', 'esm/cli.js', 'cjs/index.js', 'cjs/package.json'],
-  ...['types/index.d.ts', 'types/package.json', 'sample-app/cli.js'],
+  ...['types/index.d.ts', 'types/package.json', 'sample-app/cli.js', 'sample-app/page/page.js'],
 ].map((file) => at('dist', file));
 
 const filesIn = (path) => {
@@ -71,8 +72,14 @@ const buildLib = () => {
   execFileSync(process.execPath, [at('.ci', 'declarations.mjs')], { stdio: 'inherit' });
 };
 
-// Nest's CLI empties dist/sample-app itself (`deleteOutDir`).
-const buildApp = () => tool('nest', 'build', 'sample-app');
+// Nest's CLI empties dist/sample-app itself (`deleteOutDir`). The page runs in a browser, so it has a tsconfig of its own.
+const buildApp = () => {
+  tool('nest', 'build', 'sample-app');
+  const page = at('sample-app', 'src', 'page');
+  tool('tsc', '-p', page);
+  for (const name of readdirSync(page).filter((file) => /[.](html|css)$/.test(file)))
+    copyFileSync(join(page, name), at('dist', 'sample-app', 'page', name));
+};
 
 const build = (parts) => {
   // Before the build: a source that changes meanwhile makes the next command build again.

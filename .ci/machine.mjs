@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { APT_DOES, installWithApt, mayInstall } from './apt.mjs';
 import { exclusively } from './exclusive.mjs';
-import { onPath, postgresProgram } from './process.mjs';
+import { CHROMIUM, onPath, postgresProgram } from './process.mjs';
 import {
   canFetchZooKeeper,
   fetchZooKeeper,
@@ -89,6 +89,16 @@ const NEEDS = [
     byHand: 'Debian and Ubuntu: apt-get install pgbouncer; macOS: brew install pgbouncer',
     required: false,
     without: 'the tests behind PgBouncer failed',
+  },
+  {
+    name: 'Chromium',
+    why: 'the page of the sample app is tested in a real browser',
+    find: () => onPath(...CHROMIUM),
+    ways: [withApt('chromium')],
+    byHand:
+      'Debian: apt-get install chromium; elsewhere install Chromium or Chrome, so that it is on the PATH',
+    required: false,
+    without: 'the tests of the page failed',
   },
   {
     name: 'ZooKeeper',

@@ -3,6 +3,8 @@ import { STORES } from './demo/desks/index.js';
 import { Board } from './demo/live/board.js';
 import { parseOptions, USAGE, UsageError, type DemoOptions } from './demo/options.js';
 import { introduction } from './demo/introduction.js';
+import { Buttons } from './demo/page/actions.js';
+import { PageServer } from './demo/page/page-server.js';
 import { paintFor } from './demo/paint.js';
 import { COLUMNS_TEXT, reportNotes, reportTable, reportText } from './demo/report.js';
 import { Narrator } from './demo/narrator.js';
@@ -23,19 +25,22 @@ const demo = async (options: DemoOptions, signal: AbortSignal): Promise<number> 
   const paint = paintFor(output);
   const narrator = new Narrator(output);
 
+  const board = new Board(WATCHDOG_MS, STORES[options.store].title);
   await using resources = new Resources();
-  narrator.say('Starting …');
+  const buttons = new Buttons();
+  const actions = options.serve ? buttons : undefined;
+  const { url: page } = resources.use(await PageServer.start({ board, actions }));
+  narrator.say(`Watch it on ${page}`);
   const stage = await Stage.set(resources, options, narrator);
   narrator.say(stage.locks.description);
   narrator.say(`PostgreSQL: ${stage.database.description}.`);
   signal.throwIfAborted();
   if (options.serve) {
-    await serve(stage, options, narrator, signal);
+    await serve({ page, buttons, stage, board, narrator, signal }, options);
     return EXIT.ok;
   }
 
   const instances = Math.min(INSTANCES, stage.locks.maxInstances);
-  const board = new Board(WATCHDOG_MS, STORES[options.store].title);
   narrator.say(introduction(options, instances, paint));
   const reports: SaleReport[] = [];
   for (const strategy of strategies)

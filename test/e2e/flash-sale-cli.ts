@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { guardProcess } from '../support/process-guard.js';
 
-const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+export const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 /** Builds the library and the sample app when a source has changed since they were built last. */
 export const buildSampleApp = (): void => {

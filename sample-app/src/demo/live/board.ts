@@ -9,6 +9,8 @@ import type { Controls, HandOver, LockView, Numbers, SaleView, Sentence, Snapsho
 
 const MAX_SENTENCES = 8;
 const HAND_OVERS_MS = 16_000;
+/** How long the lanes go on after the end of a sale, in ms. */
+const AFTER_MS = 500;
 /** How old a fact of the store may be, in ms, before a message of an instance counts for more. */
 const FRESH_MS = 150;
 
@@ -34,13 +36,16 @@ export class Board {
   private lockedKey: string | undefined;
   private lock: (LockView & { readonly at: number; readonly fate?: 'stopped' | 'killed' }) | undefined;
   private isLast = false;
+  private frozenAt: number | undefined;
   /** What the buttons may do; undefined without buttons. */
   controls: (() => Controls) | undefined;
 
   constructor(
     private readonly leaseMs: number,
     private readonly store: string,
-  ) {}
+  ) {
+    this.say(sentences.setUp());
+  }
 
   /** Registers a listener; returns a function that removes it. */
   onChange(listener: () => void): () => void {
@@ -59,14 +64,15 @@ export class Board {
 
   snapshot(): Snapshot {
     const now = clock();
-    this.handOvers = this.handOvers.filter(({ at }) => at >= now - HAND_OVERS_MS);
-    const { leaseMs, store, handOvers, strategy, isLast } = this;
+    const seenAt = Math.min(now, this.frozenAt ?? Infinity);
+    this.handOvers = this.handOvers.filter(({ at }) => at >= seenAt - HAND_OVERS_MS);
+    const { leaseMs, store, handOvers, frozenAt, strategy, isLast } = this;
     return {
-      ...{ now, leaseMs, store, handOvers, strategy, isLast },
+      ...{ now, leaseMs, store, handOvers, frozenAt, strategy, isLast },
       sentences: this.sentences,
       sales: [...this.sales.values()],
       usesLock: strategy !== undefined && usesLock(strategy),
-      lanes: this.lanes.map((lane) => lane.view(now)),
+      lanes: this.lanes.map((lane) => lane.view(seenAt)),
       lock: this.lock && { ...this.lock },
       controls: this.controls?.(),
     };
@@ -79,6 +85,7 @@ export class Board {
     this.handOvers = [];
     this.lock = undefined;
     this.lockedKey = undefined;
+    this.frozenAt = undefined;
     this.say(sentences.starting(strategy));
   }
 
@@ -97,6 +104,7 @@ export class Board {
   open({ strategy, items, clicks }: SaleStart): void {
     this.strategy = strategy;
     this.lockedKey = undefined;
+    this.frozenAt = undefined;
     this.sales.delete(strategy);
     this.sales.set(strategy, { ...NO_NUMBERS, strategy, items, state: 'open', clicks, answered: 0 });
     this.say(clicks > 0 ? sentences.opened(strategy) : sentences.waitsForCurl());
@@ -116,6 +124,7 @@ export class Board {
     if (!sale) return;
     this.sales.set(sale.strategy, { ...sale, ...numbersOf(numbers), state: 'over', answered: sale.clicks });
     this.lock = undefined;
+    this.frozenAt = clock() + AFTER_MS;
     this.say(sentences.over(sale.strategy, numbers, sale.items));
   }
 
@@ -150,13 +159,18 @@ export class Board {
   /** The store says which owner has the lock, and until when. Undefined: it is free. */
   inspected(owner: string | undefined, endsAt: number): void {
     const { lock } = this;
-    const index = this.lanes.findIndex(({ owners }) => owners && owner?.startsWith(owners));
+    const index = this.laneOf(owner);
     if (lock && owner === undefined && clock() - lock.at > FRESH_MS) this.lockEnded();
     if (lock && index === lock.lane) this.lock = { ...lock, endsAt };
     const last = this.sentences[0];
     if (lock && last?.until !== undefined && last.until !== endsAt && index === lock.lane)
       this.sentences = [{ ...last, until: endsAt }, ...this.sentences.slice(1)];
     this.changed();
+  }
+
+  /** Returns the index of the instance to which an owner in the store belongs; -1 for another one. */
+  laneOf(owner: string | undefined): number {
+    return this.lanes.findIndex(({ owners }) => owners !== undefined && owner?.startsWith(owners));
   }
 
   /** The demo is over: no more changes. */

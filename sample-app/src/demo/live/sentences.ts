@@ -12,6 +12,9 @@ const capital = (name: string): string => name.charAt(0).toUpperCase() + name.sl
 const times = (count: number, one: string, more = `${one}s`): string =>
   `${count} ${count === 1 ? one : more}`;
 
+/** Returns the digits in which tokens of one sale differ: Redis makes them of its clock. */
+const short = (token: number): string => `…${String(token).slice(-6)}`;
+
 const OPENINGS: Readonly<Record<StrategyName, string>> = {
   none: 'No lock. Each click reads the stock, pays, and then writes what it has read, minus one. All do it at once.',
   optimistic:
@@ -23,6 +26,8 @@ const OPENINGS: Readonly<Record<StrategyName, string>> = {
 };
 
 export const opened = (strategy: StrategyName): Words => say('plain', OPENINGS[strategy]);
+
+export const setUp = (): Words => say('plain', 'The servers start: one for the locks, a database, a bank.');
 
 export const waitsForCurl = (): Words =>
   say('plain', 'The shop is open and empty. Choose a strategy and open a sale: the crowd comes at once.');
@@ -39,7 +44,7 @@ export const soldTooMany = ({ sold }: Numbers, items: number): Words =>
 export const stopped = (name: string, token: number): Words =>
   say(
     'wait',
-    `${capital(name)} was stopped while it held the lock (token ${token}). ` +
+    `${capital(name)} was stopped while it held the lock (token ${short(token)}). ` +
       'It cannot renew its lease: the sale stands still until the lease ends, {left}.',
   );
 
@@ -57,7 +62,7 @@ export const passedOn = (from: string, to: string, wasKilled: boolean, token: nu
       )
     : say(
         'good',
-        `The lease of ${from} is over: ${to} has the lock, with the higher token ${token}. ${capital(from)} does not know it.`,
+        `The lease of ${from} is over: ${to} has the lock, with the higher token ${short(token)}. ${capital(from)} does not know it.`,
       );
 
 export const wentOn = (name: string, isLate: boolean): Words =>
@@ -71,7 +76,7 @@ export const wentOn = (name: string, isLate: boolean): Words =>
 export const refusedWrite = (name: string, token: number): Words =>
   say(
     'good',
-    `The database refused the write of ${name}: token ${token} is too old. Without the check it would have undone a sale.`,
+    `The database refused the write of ${name}: token ${short(token)} is too old. Without the check it would have undone a sale.`,
   );
 
 export const restarted = (name: string): Words =>

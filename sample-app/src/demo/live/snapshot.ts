@@ -115,6 +115,8 @@ export interface Snapshot {
   readonly strategy?: StrategyName;
   readonly usesLock: boolean;
   readonly lanes: readonly Lane[];
+  /** Time at which the lanes stand still, because the sale is over. */
+  readonly frozenAt?: number;
   readonly handOvers: readonly HandOver[];
   readonly lock?: LockView;
   /** Undefined when the page only shows a run. */

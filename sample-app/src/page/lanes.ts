@@ -1,0 +1,75 @@
+import type { Lane, LaneState, Snapshot } from '../demo/live/snapshot.js';
+import { byId, html, Keyed, set, write } from './dom.js';
+import { Drawing } from './drawing.js';
+import { capital, times } from './words.js';
+
+const STATES: Readonly<Record<LaneState, string>> = {
+  starting: 'starts …',
+  idle: 'idle',
+  waits: 'waits for the lock',
+  holds: 'has the lock',
+  stopped: 'stopped',
+  killed: 'killed, but has the lock',
+};
+
+const stateOf = ({ state, working }: Lane, usesLock: boolean): string => {
+  if (!usesLock && working > 0) return `${times(working, 'buyer')} inside at once`;
+  return !usesLock && state === 'waits' ? STATES.idle : STATES[state];
+};
+
+const LEGEND: readonly (readonly [name: string, text: string, withLock?: boolean])[] = [
+  ['holds', 'has the lock', true],
+  ['lease', 'what is left of the lease', true],
+  ['stopped', 'stopped', true],
+  ['killed', 'killed, and the lease not over', true],
+  ['refused', 'stale write refused', true],
+  ['thin', 'one buyer inside', false],
+];
+
+/** A lane for each instance, with what it did in the last seconds. */
+export class Lanes {
+  private readonly drawing = new Drawing(byId<SVGSVGElement>('drawing'));
+  private legendFor: boolean | undefined;
+  private usesLock = true;
+  private readonly list = new Keyed<Lane & { readonly index: number }, HTMLLIElement>(
+    byId('lanes'),
+    ({ index }) => index,
+    ({ index, name }) =>
+      html(
+        'li',
+        { class: `lane-${index + 1}`, 'data-lane': String(index + 1) },
+        html(
+          'div',
+          { class: 'head' },
+          html('b', {}, capital(name)),
+          html('span', { class: 'state' }),
+          html('span', { class: 'waits' }),
+        ),
+        html('div', { class: 'track' }),
+      ),
+    (item, lane) => {
+      set(item, { 'data-state': lane.state, 'data-refused': lane.crosses.length });
+      const [, state, waits] = item.firstElementChild!.children;
+      write(state!, stateOf(lane, this.usesLock));
+      write(waits!, lane.waiting > 0 ? times(lane.waiting, 'waits', 'wait') : '');
+    },
+  );
+
+  /** Returns whether the drawing moves. */
+  show(snapshot: Snapshot, now: number): boolean {
+    this.usesLock = snapshot.usesLock;
+    this.list.show(snapshot.lanes.map((lane, index) => ({ ...lane, index })));
+    if (this.legendFor !== snapshot.usesLock) this.explain(snapshot.usesLock);
+    return this.drawing.show(snapshot, now);
+  }
+
+  private explain(usesLock: boolean): void {
+    this.legendFor = usesLock;
+    const entries = LEGEND.filter(([, , withLock]) => withLock === usesLock);
+    byId('legend').replaceChildren(
+      ...entries.map(([name, text]) =>
+        html('span', {}, html('i', { class: name }, name === 'refused' ? '✕' : ''), text),
+      ),
+    );
+  }
+}
