@@ -1,14 +1,9 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { Client } from 'pg';
+import type { Backend } from './backend.js';
 import { given, place, type GivenServer } from './given.js';
 import type { Parts } from './parts.js';
-
-/** Server that the demo uses: its address, and its description. */
-export interface Backend {
-  readonly url: string;
-  readonly description: string;
-}
 
 const isExecutable = (path: string): boolean => {
   try {

@@ -1,4 +1,4 @@
-import type { Backend } from './backends.js';
+import type { Backend } from './backend.js';
 import { UsageError } from './options.js';
 
 /** A server that the user may name. */

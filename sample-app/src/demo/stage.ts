@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { StrategyName } from '../flash-sale/strategies/strategy-names.js';
-import { startDatabase, type Backend } from './backends.js';
+import type { Backend } from './backend.js';
+import { startDatabase } from './backends.js';
 import { STORES } from './desks/index.js';
 import type { LockDesk } from './desks/lock-desk.js';
 import { cannotBeUsed } from './given.js';

@@ -1,7 +1,7 @@
 import { NestFactory } from '@nestjs/core';
 import { LockModule, LockService, type Holder } from 'nest-redis-lock';
 import { lockOptions, type LockPlace } from '../../lock-place.js';
-import type { Backend } from '../backends.js';
+import type { Backend } from '../backend.js';
 import type { Parts } from '../parts.js';
 import type { Resources } from '../resources.js';
 
