@@ -103,7 +103,7 @@ describe('npm test on a machine without a Redis server that cannot be installed'
     folder = await mkdtemp(join(tmpdir(), 'nest-redis-lock-npm-test-'));
     guardFolder(folder);
     await cp(join(repository, '.ci'), join(folder, '.ci'), { recursive: true });
-    for (const name of ['lib', 'sample-app', 'node_modules/.bin', 'node_modules/vitest'])
+    for (const name of ['lib', 'sample-app/src/page', 'node_modules/.bin', 'node_modules/vitest'])
       await mkdir(join(folder, name), { recursive: true });
     const none = JSON.stringify({ exports: {}, bin: {}, packages: {} });
     for (const name of ['package.json', 'package-lock.json', 'node_modules/.package-lock.json'])

@@ -16,7 +16,7 @@ const topOf = (lane: number): number => lane * LANE_HEIGHT + TRACK_TOP;
 interface InLane {
   readonly lane: number;
 }
-type BarInLane = Bar & InLane & { readonly row: number | undefined };
+type BarInLane = Bar & InLane & { readonly row: number | undefined; readonly isCovered: boolean };
 
 /** Gives each bar a row in which no earlier one of its lane still lasts. */
 const rowsOf = (bars: readonly Bar[]): number[] => {
@@ -73,9 +73,16 @@ export class Drawing {
     this.scale.show(at, leaseMs);
     set(this.moving, { transform: `translate(${this.scale.shift.toFixed(1)} 0)` });
     this.bars.show(
-      lanes.flatMap(({ bars }, lane) => {
+      lanes.flatMap(({ bars, spans }, lane) => {
         const rows = usesLock ? [] : rowsOf(bars);
-        return bars.map((bar, index) => ({ ...bar, lane, row: rows[index] }));
+        const textMs = TEXT_WIDTH / this.scale.perMs;
+        const covers = (bar: Bar, { from, to = Infinity }: Span) => from < bar.from + textMs && to > bar.from;
+        return bars.map((bar, index) => ({
+          ...bar,
+          lane,
+          row: rows[index],
+          isCovered: spans.some((span) => covers(bar, span)),
+        }));
       }),
     );
     this.spans.show(lanes.flatMap(({ spans }, lane) => spans.map((span) => ({ ...span, lane }))));
@@ -99,7 +106,7 @@ export class Drawing {
     });
   }
 
-  private placeBar(group: SVGGElement, { from, to, lane, row, buyer, buyers }: BarInLane): void {
+  private placeBar(group: SVGGElement, { from, to, lane, row, buyer, buyers, isCovered }: BarInLane): void {
     const [rect, text] = [group.firstElementChild!, group.lastElementChild!];
     const x = this.scale.at(from);
     const width = Math.max(2, this.scale.at(to ?? this.scale.now) - x - 1);
@@ -109,7 +116,7 @@ export class Drawing {
     set(group, { class: isThin ? '' : `lane-${lane + 1}` });
     set(rect, { class: isThin ? 'thin' : 'bar', x, y, width, height: isThin ? thin - 1 : TRACK_HEIGHT - 8 });
     const label = buyers > 1 ? `× ${buyers}` : buyer.replace('buyer-', '');
-    const hasRoom = !isThin && width >= TEXT_WIDTH;
+    const hasRoom = !isThin && !isCovered && width >= TEXT_WIDTH;
     if (text.textContent !== label) text.textContent = label;
     set(text, {
       x: x + 4,

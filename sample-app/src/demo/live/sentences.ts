@@ -25,6 +25,14 @@ const OPENINGS: Readonly<Record<StrategyName, string>> = {
   manual: 'The same lock as @Locked, acquired by hand with LockService: one buyer at a time.',
 };
 
+const NAMES: Readonly<Record<StrategyName, string>> = {
+  none: 'no lock',
+  optimistic: 'an optimistic lock',
+  sql: 'one UPDATE',
+  locked: '@Locked',
+  manual: 'LockService',
+};
+
 export const opened = (strategy: StrategyName): Words => say('plain', OPENINGS[strategy]);
 
 export const setUp = (): Words => say('plain', 'The servers start: one for the locks, a database, a bank.');
@@ -33,7 +41,7 @@ export const waitsForCurl = (): Words =>
   say('plain', 'The shop is open and empty. Choose a strategy and open a sale: the crowd comes at once.');
 
 export const starting = (strategy: StrategyName): Words =>
-  say('plain', `The instances start, with the strategy ${strategy}.`);
+  say('plain', `The instances start; this time they sell with ${NAMES[strategy]}.`);
 
 export const soldTooMany = ({ sold }: Numbers, items: number): Words =>
   say(
@@ -94,6 +102,6 @@ export const over = (strategy: StrategyName, numbers: Numbers, items: number): W
       : '';
   return say(
     'good',
-    `Over: ${sold} of ${items} items were sold with ${strategy}, and no customer paid twice.${stale}`,
+    `Over: ${sold} of ${items} items were sold with ${NAMES[strategy]}, and no customer paid twice.${stale}`,
   );
 };
