@@ -1,0 +1,119 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Board } from '../../sample-app/src/demo/live/board.js';
+import { clock } from '../../sample-app/src/demo/live/ids.js';
+import type { PartMessage } from '../../sample-app/src/demo/part-process.js';
+import type { Part } from '../../sample-app/src/demo/parts.js';
+
+const LEASE_MS = 2_000;
+
+/** An instance of which only the messages count. */
+class FakePart implements Part {
+  readonly name = '';
+  readonly url = '';
+  readonly alive = true;
+  says: (message: PartMessage) => void = () => undefined;
+  private id = 0;
+
+  kill(): void {}
+  send(): void {}
+  stop(): Promise<void> {
+    return Promise.resolve();
+  }
+  onMessage(listener: (message: PartMessage) => void): () => void {
+    this.says = listener;
+    return () => undefined;
+  }
+
+  /** It acquires the lock, and sells to a buyer. Returns the end of that. */
+  sells(token: number, at = clock()): (at?: number) => void {
+    const id = (this.id += 1);
+    this.says({ type: 'began', id, buyer: `buyer-${token}`, token, at });
+    return (end = clock()) => this.says({ type: 'ended', id, at: end });
+  }
+}
+
+describe('the board of the page', () => {
+  let board: Board;
+  let first: FakePart;
+  let second: FakePart;
+
+  beforeEach(() => {
+    board = new Board(LEASE_MS, 'Redis');
+    [first, second] = [new FakePart(), new FakePart()];
+    board.starting('locked', ['instance 1', 'instance 2']);
+    board.up(0, first);
+    board.up(1, second);
+    board.open({ strategy: 'locked', items: 5, clicks: 10 });
+  });
+
+  const said = (): string => board.snapshot().sentences[0]!.text;
+  const states = (): string[] => board.snapshot().lanes.map(({ state }) => state);
+
+  it('shows the holder and the end of its lease, and an arrow to the next one', () => {
+    first.sells(1)();
+    second.sells(2);
+    const { lock, handOvers, now } = board.snapshot();
+    expect(lock).toMatchObject({ lane: 1, buyer: 'buyer-2', token: 2 });
+    expect(lock!.endsAt).toBeGreaterThan(now);
+    expect(lock!.endsAt).toBeLessThanOrEqual(now + LEASE_MS);
+    expect(handOvers).toMatchObject([{ from: 0, to: 1 }]);
+    expect(states()).toEqual(['idle', 'holds']);
+  });
+
+  it('shows what the store says about the end of the lease', () => {
+    first.says({ type: 'acquired', key: 'sku:1', owner: 'a:', token: 1 });
+    first.sells(1);
+    const endsAt = clock() + 700;
+    board.inspected('a:7', endsAt);
+    expect(board.key).toBe('sku:1');
+    expect(board.snapshot().lock?.endsAt).toBe(endsAt);
+  });
+
+  it('tells a stopped instance that goes on in time from one whose lease is over', () => {
+    first.sells(1);
+    board.stopped(0, 1);
+    expect(said()).toContain('was stopped while it held the lock');
+    board.wentOn(0);
+    expect(said()).toContain('goes on in time');
+
+    board.stopped(0, 1);
+    second.sells(2);
+    expect(said()).toContain('The lease of instance 1 is over: instance 2 has the lock');
+    board.wentOn(0);
+    expect(said()).toContain('believes that it still has the lock');
+  });
+
+  it('is not misled by what a stopped instance reports late', () => {
+    second.sells(2);
+    first.sells(1);
+    expect(board.snapshot().lock).toMatchObject({ lane: 1, token: 2 });
+  });
+
+  it('shows a killed holder as such until the store says that its lock is free', () => {
+    first.sells(1, clock() - LEASE_MS);
+    board.killed(0);
+    expect(states()[0]).toBe('killed');
+    expect(board.snapshot().sentences[0]!.until).toBeDefined();
+    board.inspected(undefined, 0);
+    expect(states()[0]).toBe('starting');
+    expect(board.snapshot().lanes[0]!.spans).toMatchObject([{ kind: 'killed', to: expect.any(Number) }]);
+    second.sells(2);
+    expect(said()).toContain('The lease of instance 1 is over, and instance 2 has the lock');
+  });
+
+  it('joins short holds that follow each other, and keeps no more bars than it shows', () => {
+    const now = clock();
+    for (let i = 0; i < 10; i += 1) first.sells(i, now + i)(now + i + 1);
+    expect(board.snapshot().lanes[0]!.bars).toMatchObject([{ buyers: 10 }]);
+    for (let i = 0; i < 1_000; i += 1) second.sells(100 + i, now + 100 * i)(now + 100 * i + 50);
+    expect(board.snapshot().lanes[1]!.bars.length).toBeLessThanOrEqual(250);
+    expect(JSON.stringify(board.snapshot()).length).toBeLessThan(60_000);
+  });
+
+  it('forgets the messages of the instances of an earlier sale', () => {
+    board.starting('none', ['instance 1']);
+    first.sells(1);
+    expect(board.snapshot().lock).toBeUndefined();
+    expect(board.snapshot().lanes[0]!.bars).toEqual([]);
+  });
+});
