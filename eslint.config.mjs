@@ -45,6 +45,8 @@ export default defineConfig(
 
   {
     files: ['**/*.md'],
+    // The rules are those of English sentences.
+    ignores: ['**/*.zh-CN.md'],
     plugins: { markdown, plain },
     language: 'markdown/gfm',
     rules: { 'plain/markdown': 'error' },

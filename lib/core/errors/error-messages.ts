@@ -311,7 +311,8 @@ export const closedError = (key: ShownKey | undefined, doing: string): LockAbort
 const LOSS: Record<LossReason | 'outer-release', string> = {
   expired:
     'its lease ran out before it could be renewed (the store was out of reach, the process stood still, or a fixed leaseMs was too short)',
-  refused: 'the store no longer had it (it expired, was unlocked by force or deleted, or the store lost its data)',
+  refused:
+    'the store no longer had it (it expired, was unlocked by force or deleted, or the store lost its data)',
   entered:
     'a lock of another kind of another client (a read-write lock of Redisson) was taken on the same name beside it',
   overdue:

@@ -21,7 +21,8 @@ export const readmeBlock = ({ machine, rounds, workloads }: Report): string => {
     return `${metric.what} ${own}, best other ${bestOther(comparison!, metric, undefined)}`;
   });
   return [
-    `**Benchmark** (${title.toLowerCase()}): ${values.join('; ')}.`,
+    `**Benchmark:** ${title}.`,
+    ...values.map((value) => `${value.charAt(0).toUpperCase()}${value.slice(1)}.`),
     `Medians of ${rounds} rounds on ${machine.cpu}, Node ${machine.node.replace(/^v/, '')}, Redis ${machine.redis}; all workloads: \`docs/benchmarks\`.`,
     `![${title}, by library](docs/benchmarks/hot-key.svg)`,
   ].join(' ');
