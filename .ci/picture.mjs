@@ -5,12 +5,14 @@
 //   npm run picture     writes docs/pictures/flash-sale-light.png and -dark.png
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
 import { CHROMIUM, onPath, root } from './process.mjs';
 
+const SCHEMES = ['light', 'dark'];
 const WIDTH = 1240;
 const TIMEOUT_MS = 60_000;
 const POLL_MS = 20;
@@ -79,16 +81,23 @@ try {
   if (!executablePath) throw new Error('there is no Chromium on the PATH; npm run setup installs it');
   const url = await serve(demo);
   browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu'] });
-  const page = await browser.newPage({ viewport: { width: WIDTH, height: 900 } });
-  await page.goto(url);
-  await play(page);
+  const pages = await Promise.all(
+    SCHEMES.map(async (colorScheme) => {
+      const page = await browser.newPage({ viewport: { width: WIDTH, height: 900 }, colorScheme });
+      await page.goto(url);
+      return page;
+    }),
+  );
+  await play(pages[0]);
+  for (const page of pages)
+    await until(async () => (await page.locator('#sentence').textContent()).includes('refused the write'));
   // All that is seen without scrolling, down to the end of the lanes.
-  const { y, height } = await page.locator('section.lanes').boundingBox();
+  const { y, height } = await pages[0].locator('section.lanes').boundingBox();
   const clip = { x: 0, y: 0, width: WIDTH, height: Math.ceil(y + height + 12) };
-  for (const colorScheme of ['light', 'dark']) {
-    await page.emulateMedia({ colorScheme });
-    const path = join(root, 'docs', 'pictures', `flash-sale-${colorScheme}.png`);
-    await page.screenshot({ path, clip });
+  const shots = await Promise.all(pages.map((page) => page.screenshot({ clip })));
+  for (const [index, shot] of shots.entries()) {
+    const path = join('docs', 'pictures', `flash-sale-${SCHEMES[index]}.png`);
+    writeFileSync(join(root, path), shot);
     console.log(`picture: ${path}`);
   }
 } catch (error) {

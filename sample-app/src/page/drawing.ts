@@ -113,7 +113,7 @@ export class Drawing {
     const isThin = row !== undefined;
     const thin = (TRACK_HEIGHT - 4) / THIN_ROWS;
     const y = topOf(lane) + (isThin ? 2 + (row % THIN_ROWS) * thin : 4);
-    set(group, { class: isThin ? '' : `lane-${lane + 1}` });
+    set(group, { class: `lane-${lane + 1}` });
     set(rect, { class: isThin ? 'thin' : 'bar', x, y, width, height: isThin ? thin - 1 : TRACK_HEIGHT - 8 });
     const label = buyers > 1 ? `× ${buyers}` : buyer.replace('buyer-', '');
     const hasRoom = !isThin && !isCovered && width >= TEXT_WIDTH;

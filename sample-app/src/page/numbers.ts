@@ -18,6 +18,9 @@ const ROWS: readonly Row[] = [
   { title: 'longest pause, ms', value: ({ longestOutageMs }) => longestOutageMs },
 ];
 
+/** Number of columns that fit beside the lanes. */
+const MAX_NARROW = 2;
+
 /** The table of all sales, as it grows: a column for each. */
 export class NumbersTable {
   private readonly table = byId<HTMLTableElement>('numbers');
@@ -39,6 +42,8 @@ export class NumbersTable {
   }
 
   private build(sales: readonly SaleView[]): void {
+    // More columns need the whole width.
+    set(this.table, { 'data-columns': sales.length > MAX_NARROW ? 'many' : 'few' });
     const heads = sales.map(({ strategy }) => html('th', { scope: 'col' }, labelOf(strategy)));
     this.table.replaceChildren(
       html('thead', {}, html('tr', {}, html('td'), ...heads)),

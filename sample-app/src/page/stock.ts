@@ -42,7 +42,7 @@ export class Stock {
     (item, sale) => {
       const left = sale.items - sale.sold;
       set(item, {
-        class: sale.oversold > 0 ? 'is-over' : '',
+        class: sale.oversold > 0 ? 'is-over' : left === 0 ? 'is-right' : '',
         'data-state': sale.state,
         'data-sold': sale.sold,
         'data-left': left,
