@@ -101,6 +101,16 @@ describe('the board of the page', () => {
     expect(said()).toContain('The lease of instance 1 is over, and instance 2 has the lock');
   });
 
+  it('shows a hold and an arrow also of an instance that is killed before it has said to whom it sells', () => {
+    first.sells(1)();
+    second.says({ type: 'acquired', key: 'sku:1', owner: 'b:', token: 2 });
+    board.killed(1);
+    const { handOvers, lanes, lock } = board.snapshot();
+    expect(handOvers).toMatchObject([{ from: 0, to: 1 }]);
+    expect(lanes[1]).toMatchObject({ state: 'killed', bars: [{ token: 2, to: expect.any(Number) }] });
+    expect(lock).toMatchObject({ lane: 1, buyer: '', token: 2 });
+  });
+
   it('joins short holds that follow each other, and keeps no more bars than it shows', () => {
     const now = clock();
     for (let i = 0; i < 10; i += 1) first.sells(i, now + i)(now + i + 1);

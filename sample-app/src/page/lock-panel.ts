@@ -47,7 +47,7 @@ export class LockPanel {
     write(this.holder, lane ? capital(lane.name) : usesLock ? 'free' : NO_LOCK);
     this.details.hidden = !usesLock;
     this.level.style.width = `${Math.min(100, (100 * leftMs) / leaseMs)}%`;
-    write(this.buyer, lock?.buyer ?? '–');
+    write(this.buyer, lock?.buyer || '–');
     write(this.token, lock ? shortToken(lock.token) : '–');
     set(this.token, { title: String(lock?.token ?? '') });
     write(this.left, lock ? seconds(leftMs) : '–');

@@ -144,9 +144,11 @@ export class Board {
   killed(index: number): void {
     const at = clock();
     const lane = this.lanes[index];
+    this.meets(index, 'killed');
+    // It may have been killed before it could say to whom it sells.
+    if (lane && !lane.isWorking && this.lock) lane.begin(0, '', this.lock.token, this.lock.at);
     lane?.down(at);
     lane?.beginSpan('killed', at);
-    this.meets(index, 'killed');
     this.say(sentences.killed(this.nameOf(index)), this.lock?.endsAt);
   }
 
@@ -192,6 +194,8 @@ export class Board {
       case 'acquired':
         lane.owners = message.owner;
         this.lockedKey = message.key;
+        // Its buyer follows.
+        this.acquired(index, '', message.token, clock());
         break;
       case 'clicks':
         lane.waiting = message.waiting;
@@ -218,6 +222,10 @@ export class Board {
     const before = this.lock;
     // A stopped instance that goes on may report what it did before.
     if (before && before.token > token) return;
+    if (before?.token === token) {
+      this.lock = { ...before, buyer };
+      return;
+    }
     if (before && before.lane !== index) {
       const lane = this.lanes[before.lane];
       this.handOvers.push({ id: newId(), at, from: before.lane, to: index });

@@ -54,6 +54,10 @@ export class LaneRecord {
     return this.openSpan('killed') !== undefined;
   }
 
+  get isWorking(): boolean {
+    return this.working.size > 0;
+  }
+
   begin(id: number, buyer: string, token: number | undefined, at: number): void {
     const last = this.bars.at(-1);
     const isNext = token !== undefined && last?.to !== undefined && at - last.to <= MAX_GAP_MS;
