@@ -17,9 +17,9 @@ import {
   type Tarball,
 } from '../support/package/pack.js';
 
-const MAX_DOWNLOAD_BYTES = 480_000;
-const MAX_UNPACKED_BYTES = 1_862_000;
-const MAX_FILES = 130;
+const MAX_DOWNLOAD_BYTES = 494_000;
+const MAX_UNPACKED_BYTES = 1_935_000;
+const MAX_FILES = 140;
 /** Documents that are not packed: for authors, for moving over, about Java, and tables. */
 const ON_THE_WEB =
   /^((api|benchmarks|decisions|migration|recipes)\/|redisson-compatibility|(guide\/(builds|glossary)|operations\/(curator|java|redis|redlock|scale|support)|stores\/writing-a-store)\.md$)/;
@@ -109,12 +109,19 @@ describe('the tarball', () => {
       ...(await filesIn('docs', '.md')),
       ...statements,
       'llms.txt',
-      'one-lock.svg',
+      ...(await filesIn('docs', '.svg')),
       'operations/grafana-dashboard.json',
     ].filter((path) => !ON_THE_WEB.test(path));
     const expected = [
       ...[...built, ...declarations, 'package.json'],
-      ...['README.md', 'CHANGELOG.md', 'SECURITY.md', 'LICENSE', ...pages.map((path) => `docs/${path}`)],
+      ...[
+        'README.md',
+        'README.zh-CN.md',
+        'CHANGELOG.md',
+        'SECURITY.md',
+        'LICENSE',
+        ...pages.map((path) => `docs/${path}`),
+      ],
     ];
     expect(tarball.paths).toEqual([...new Set(expected)].sort());
   });
