@@ -1,3 +1,4 @@
+import { holderOf } from '../../core/holders/process-record.js';
 import type { Runtime } from '../../core/runtime.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
@@ -50,7 +51,7 @@ export interface WakeUps {
 
 /** The place of this process at a key: what it knows of the wait queue there, and the callers that wait. */
 export class Place {
-  /** The callers that wait, each with its owner. */
+  /** The services whose callers wait, each with an owner of it. Callers of one service share a listener. */
   readonly listeners = new Map<WatchListener, string>();
   /**
    * See {@link Sight.rank}. Undefined before the first reply, and for kinds without turns; `MAX_QUEUED` outside of a full
@@ -88,9 +89,9 @@ export class Place {
     }
   }
 
-  /** Whether callers wait beside that of an owner, which may not wait yet. */
+  /** Whether callers of other services wait. That of an owner may not wait yet. */
   othersWait(owner: string): boolean {
-    return [...this.listeners.values()].some((other) => other !== owner);
+    return [...this.listeners.values()].some((other) => serviceOf(other) !== serviceOf(owner));
   }
 
   /** The process holds the key. `staysQueued`: it is still in the wait queue. */
@@ -235,6 +236,9 @@ export class Places {
     if (isQueued || isCalled) this.leaveQueue(finalKey);
   }
 }
+
+/** Returns the service to which an owner belongs. */
+const serviceOf = (owner: string): string => holderOf(owner)?.instanceId ?? owner;
 
 const between = (ms: number, least: number, most: number): number => Math.min(Math.max(ms, least), most);
 

@@ -114,12 +114,12 @@ since = IF(owner <> VALUES(owner) AND \${mayTake}, VALUES(since), since),`,
     },
     async play(stage) {
       const [one, other] = [await stage.store(), await stage.store()];
-      const claim = stage.claim();
+      const [claim, waits] = [stage.claim(), stage.claim({ waits: true })];
       await one.kinds.exclusive.acquire(claim);
-      const watch = other.kinds.exclusive.watch(stage.claim(), LISTENER);
-      await other.kinds.exclusive.acquire(stage.claim({ waits: true }));
+      const watch = other.kinds.exclusive.watch(waits, LISTENER);
+      await other.kinds.exclusive.acquire(waits);
       await one.kinds.exclusive.release(claim);
-      await other.kinds.exclusive.acquire(stage.claim({ waits: true }));
+      await other.kinds.exclusive.acquire(waits);
       watch.close();
       assert.equal(await stage.column('queue'), '');
     },

@@ -41,9 +41,10 @@ it('a renewal whose row was locked is not repeated behind the release, which kee
   expect(renewed).toEqual([['a', 'b'], ['b'], ['b'], ['b'], ['b'], ['b']]);
 });
 
-it('a grant to a caller that did not wait wakes the caller of its process that does, and leaves its place', async () => {
+it('a grant to a service that did not wait wakes the service of its store that does, and leaves its place', async () => {
   const told: unknown[] = [];
-  const replies = [takenOf(1_000, 1, true), grantOf(claimFor('a'), 1)];
+  const taken = takenOf(1_000, 1, true);
+  const replies = [taken, taken, grantOf(claimFor('a'), 1)];
   const statements = {
     acquire: (_claim: ExclusiveClaim, how: unknown) => told.push(how),
   } as unknown as KindStatements<ExclusiveClaim>;
@@ -54,12 +55,17 @@ it('a grant to a caller that did not wait wakes the caller of its process that d
     },
   } as unknown as SqlLanes;
   const kind = new SqlKind(new VirtualRuntime(), lanes, {} as SqlDialect, statements);
-  const [waits, comes] = [claimFor('a', { waits: true }), claimFor('a')];
+  const owned = (service: string, number: number) => ({
+    ...claimFor('a', { waits: true }),
+    owner: `${service}-1111-8111-8111-000000000000:${number}`,
+  });
+  const [waits, comes] = [owned('11111111', 1), owned('22222222', 1)];
   await kind.acquire(waits);
   let notified = 0;
   const nothing = (): void => undefined;
   kind.watch(waits, { notified: () => void (notified += 1), failed: nothing });
+  await kind.acquire(owned('11111111', 2));
   await kind.acquire(comes);
-  expect(told).toEqual([{ othersWait: false }, { othersWait: true }]);
+  expect(told).toEqual([{ othersWait: false }, { othersWait: false }, { othersWait: true }]);
   expect(notified).toBe(1);
 });
