@@ -1,4 +1,3 @@
-import { portionsOf } from '../portions.js';
 import type { Runtime } from '../runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
 import { waitFor } from '../wait-for.js';
@@ -8,8 +7,6 @@ import { objectIn, textIn } from './process-record.js';
 const ANSWER_TTL_MS = 2_000;
 /** Maximum number of holds in one question or answer. */
 const MAX_HOLDS = 1_000;
-/** Maximum number of questions to one process at once. */
-const MAX_QUESTIONS = 25;
 /** Pauses between the looks for answers, in ms. */
 const PAUSES_MS = [2, 4, 8, 16, 32, 64];
 
@@ -85,17 +82,11 @@ export class Questions {
     if (!notes.send) return facts;
     /** Names of the answers, each with the owners that its process was asked for. */
     const pending = new Map<string, ReadonlySet<string>>();
-    const { maxHolds = MAX_HOLDS } = notes;
-    const portions = [...owners].flatMap(([process, all]) =>
-      portionsOf(all.slice(0, MAX_HOLDS), maxHolds)
-        .slice(0, MAX_QUESTIONS)
-        .map((portion) => [process, portion] as const),
-    );
     await Promise.all(
-      portions.map(async ([process, portion]) => {
+      [...owners].map(async ([process, ofProcess]) => {
         const answer = runtime.newId();
-        const question = JSON.stringify({ answer, owners: portion });
-        if (await notes.send!(process, question)) pending.set(answerName(answer), new Set(portion));
+        const question = JSON.stringify({ answer, owners: ofProcess.slice(0, MAX_HOLDS) });
+        if (await notes.send!(process, question)) pending.set(answerName(answer), new Set(ofProcess));
       }),
     );
     for (const pauseMs of PAUSES_MS) {

@@ -12,9 +12,6 @@ export interface ProcessNotes {
   /** Removes the text under a name, if there is one. */
   remove(name: string): Promise<void>;
 
-  /** Maximum number of holds about which a message asks, for a store with short notes. Default: 1,000. */
-  readonly maxHolds?: number | undefined;
-
   /**
    * Calls `listener` with each text that is sent to the name from now on; returns a function that ends it. A store
    * without this method delivers no messages: other processes learn less about a hold.

@@ -10,7 +10,6 @@ import { SWEPT_ROWS } from '../sql/sweeper.js';
 import { checkConnections, checkRights, checkSettings, checkTable, migrateTable } from './mysql-checks.js';
 import { MysqlBell, PARKED_S, type Heard } from './mysql-bell.js';
 import { MysqlExclusive } from './mysql-exclusive.js';
-import { MysqlInboxes } from './mysql-inbox.js';
 import { MysqlPermit } from './mysql-permit.js';
 import { MysqlSession, type Primary } from './mysql-session.js';
 import { recreationOf } from './mysql-migration.js';
@@ -48,7 +47,6 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
   readonly notes: NoteRows;
   private readonly names: MysqlNames;
   private readonly bell: MysqlBell | undefined;
-  private readonly inboxes: MysqlInboxes | undefined;
   private readonly primary: Primary = { epoch: 0 };
 
   constructor(private readonly settings: MysqlSettings) {
@@ -66,11 +64,7 @@ export class MysqlDialect extends CommonStatements implements SqlDialect {
     this.bell = pooled ? undefined : new MysqlBell({ runtime, connect: () => this.connect(), ring, wait });
     this.exclusive = new MysqlExclusive(this.names, this.bell);
     this.permit = new MysqlPermit(this.names);
-    const notes = new NoteRows(common, OVERWRITES);
-    this.inboxes = pooled
-      ? undefined
-      : new MysqlInboxes({ runtime, table: common.table, connect: () => this.connect(), notes });
-    this.notes = new NoteRows(common, OVERWRITES, this.inboxes);
+    this.notes = new NoteRows(common, OVERWRITES);
   }
 
   async connect(): Promise<SqlSession> {
@@ -216,7 +210,6 @@ ${COMMIT}`,
 
   close(): void {
     this.bell?.close();
-    this.inboxes?.close();
   }
 
   async migrate(run: RunStatement): Promise<void> {

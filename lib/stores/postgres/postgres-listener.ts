@@ -183,11 +183,10 @@ export const messagesOf = (
   { notify }: Pick<PostgresNames, 'notify'>,
 ): NoteMessages => ({
   listen: (row, message) => listener.onMessage(row, message),
-  send: async (row, text, run) => {
+  send: (row, text) => {
     const payload = bytes(`${row}${NAME_END}${text}`);
-    if (payload.length > MAX_PAYLOAD) return false;
-    await run({ sql: sql`SELECT ${notify(sql`${payload}::text`)}`, read: nothing });
-    return true;
+    if (payload.length > MAX_PAYLOAD) return undefined;
+    return { sql: sql`SELECT ${notify(sql`${payload}::text`)}`, read: nothing };
   },
 });
 

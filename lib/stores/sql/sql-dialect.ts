@@ -50,10 +50,8 @@ export interface KindStatements<C extends Claim> {
 export interface NoteMessages {
   /** See `ProcessNotes.listen`. */
   listen(row: string, listener: (text: string) => void): () => void;
-  /** Maximum number of holds in a message or an answer. Default: no limit. */
-  readonly maxHolds?: number;
-  /** See `ProcessNotes.send`. */
-  send(row: string, text: string, run: RunStatement): Promise<boolean>;
+  /** Undefined for a text that is too long. */
+  send(row: string, text: string): Statement<void> | undefined;
 }
 
 /** Statements for notes of processes, by the name of their row. */

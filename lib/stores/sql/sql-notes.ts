@@ -20,7 +20,6 @@ const rowOf = (name: string): string => `${NOTE_PREFIX}${name}`;
 export class SqlNotes implements ProcessNotes {
   readonly listen?: NonNullable<ProcessNotes['listen']>;
   readonly send?: NonNullable<ProcessNotes['send']>;
-  readonly maxHolds?: number | undefined;
 
   /** @internal The store creates it. */
   constructor(
@@ -30,8 +29,12 @@ export class SqlNotes implements ProcessNotes {
     const { messages } = statements;
     if (!messages) return;
     this.listen = (name, listener) => messages.listen(rowOf(name), listener);
-    this.send = (name, text) => messages.send(rowOf(name), text, run);
-    this.maxHolds = messages.maxHolds;
+    this.send = async (name, text) => {
+      const statement = messages.send(rowOf(name), text);
+      if (!statement) return false;
+      await run(statement);
+      return true;
+    };
   }
 
   write(name: string, text: string, ttlMs: number): Promise<void> {

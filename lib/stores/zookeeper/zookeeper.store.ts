@@ -88,7 +88,7 @@ export class ZooKeeperStore implements LockStore {
   readonly place: string;
   readonly commandTimeoutMs: number;
   readonly kinds: Required<Pick<KindStores, 'exclusive' | 'permit' | 'read' | 'write'>>;
-  readonly processes: Required<Omit<ProcessNotes, 'maxHolds'>>;
+  readonly processes: Required<ProcessNotes>;
   private readonly notes: ZookeeperNotes;
   private readonly session: ZkSession;
   private readonly paths: LockPaths;
