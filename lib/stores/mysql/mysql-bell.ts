@@ -25,6 +25,15 @@ export interface Heard extends Sight {
   readonly hadOwner: boolean;
 }
 
+/** A bell without owner: that of the process before a place, or of the holder. */
+interface LeftAlone {
+  readonly place: Place;
+  readonly grants: number;
+  readonly isFirst: boolean;
+  readonly until: number;
+  readonly forMs: number;
+}
+
 interface BellHost {
   readonly runtime: Runtime;
   connect(): Promise<SqlSession>;
@@ -53,8 +62,8 @@ export class MysqlBell implements WakeUps {
   private readonly lanes = new Set<Lane>();
   /** Lanes that wait for nothing, with the timers that close them. */
   private readonly idle = new Map<Lane, unknown>();
-  /** Keys whose bell has no owner, until when it is left alone, and for how long. */
-  private readonly leftAlone = new Map<string, { until: number; forMs: number }>();
+  /** Keys whose bell has no owner. */
+  private readonly leftAlone = new Map<string, LeftAlone>();
   private own: Lane | undefined;
   private isRinging = false;
   private isToRing = false;
@@ -75,7 +84,7 @@ export class MysqlBell implements WakeUps {
     if (place.rank === MAX_QUEUED) return;
     const now = host.runtime.now();
     for (const [other, { until, forMs }] of leftAlone) if (until + forMs <= now) leftAlone.delete(other);
-    if (now < (leftAlone.get(finalKey)?.until ?? 0)) return;
+    if (now < (this.leavesAlone(place)?.until ?? 0)) return;
     const lane = this.idleLane();
     void this.waitAt(place, lane).finally(() => {
       parked.delete(finalKey);
@@ -147,20 +156,35 @@ export class MysqlBell implements WakeUps {
   private async waitAt(first: Place, lane: Lane): Promise<void> {
     const { finalKey } = first;
     const { host, leftAlone } = this;
-    const { runtime } = host;
     for (let place = first; ;) {
       this.parked.set(finalKey, { place, grants: place.grants });
       const reply = await lane.run(() => host.wait(finalKey)).catch(() => undefined);
       const still = reply && this.places?.heard(finalKey, reply);
       if (reply && !still) return;
       if (!still || !reply.hadOwner) {
-        const { first, longest } = LEFT_ALONE_MS;
-        const forMs = Math.min(2 * (leftAlone.get(finalKey)?.forMs ?? first / 2), longest);
-        leftAlone.set(finalKey, { until: runtime.now() + forMs, forMs });
+        this.leaveAlone(still ?? place);
         return;
       }
       leftAlone.delete(finalKey);
       place = still;
     }
+  }
+
+  /** Asks for the bell again after a pause, if callers wait on. */
+  private leaveAlone(place: Place): void {
+    const { runtime } = this.host;
+    const { first, longest } = LEFT_ALONE_MS;
+    const forMs = Math.min(2 * (this.leavesAlone(place)?.forMs ?? first / 2), longest);
+    const { finalKey, grants, rank } = place;
+    this.leftAlone.set(finalKey, { place, grants, isFirst: rank === 0, until: runtime.now() + forMs, forMs });
+    runtime.setTimer(() => void (place.listeners.size > 0 && this.await(place)), forMs, true);
+  }
+
+  /** Returns how the bell is left alone that a place waits for now. After a grant, another process is before it. */
+  private leavesAlone(place: Place): LeftAlone | undefined {
+    const alone = this.leftAlone.get(place.finalKey);
+    const isSame =
+      alone?.place === place && alone.grants === place.grants && alone.isFirst === (place.rank === 0);
+    return isSame ? alone : undefined;
   }
 }

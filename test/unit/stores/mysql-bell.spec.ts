@@ -61,15 +61,24 @@ describe('a process that waits for a bell', () => {
     const counts: number[] = [];
     for (let second = 0; second < 6; second += 1) {
       const before = asked;
-      for (let ms = 0; ms < 1_000; ms += 10) {
-        places.seen(KEY, { freeInMs: 10_000, rank });
-        await runtime.pass(10);
-      }
+      await runtime.pass(1_000);
       counts.push(asked - before);
     }
     expect(counts[0]).toBeGreaterThan(3);
     expect(counts[0]).toBeLessThan(7);
     expect(counts.slice(2)).toEqual([1, 1, 1, 1]);
+    watch.close();
+  });
+
+  it('asks at once for the bell before another place', async () => {
+    const watch = waits();
+    await runtime.pass(2_000);
+    const before = asked;
+    places.of(KEY)!.granted(true);
+    rank = 3;
+    places.seen(KEY, { freeInMs: 10_000, rank });
+    await runtime.pass(AWAY_MS);
+    expect(asked).toBe(before + 1);
     watch.close();
   });
 
