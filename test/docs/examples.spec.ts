@@ -236,7 +236,7 @@ describe('the examples of the documentation', () => {
 
     it.each([
       ['pass', ''],
-      // What Node adds to Symbol is not in the global objects that Jest 29 makes.
+      // Jest 29 makes its own global objects. Their Symbol lacks the members that Node adds.
       ['pass under Jest 29 on Node 20', 'const Symbol = { for: globalThis.Symbol.for };\n'],
     ])('the tests %s', async (_title, globals) => {
       writtenTests.clear();

@@ -25,8 +25,8 @@ export interface Example {
 }
 
 /**
- * Makes modules of code blocks. A block may use what an earlier one of its page declares, and what the README does. What comes
- * from a package it has to import.
+ * Makes modules of code blocks. A block may use the declarations of earlier blocks of its page, and of the README. It has to
+ * import everything of a package.
  */
 export const examplesOf = (blocks: readonly Block[]): Example[] => {
   const examples: Example[] = [];
