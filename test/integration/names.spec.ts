@@ -35,6 +35,26 @@ describe('braces in keys', () => {
   );
 });
 
+describe('a key that is one pair of braces, beside the key inside', () => {
+  it.each(['exclusive', 'write'] as const)(
+    'has its own wait queue: a release of one grants no key to a waiter of the other, mode %s',
+    async (mode) => {
+      const [one, other, third] = [1, 2, 3].map(() => lab.open({ keyPrefix: '' }));
+      const key = newKey();
+      const pair = `{${key}}`;
+      const held = await one!.locks.acquire(pair, { mode });
+      const inside = await other!.locks.acquire(key, { mode });
+      const waiting = third!.locks.acquire(pair, { mode, waitMs: 20_000 });
+      await until(async () => (await one!.locks.inspect(pair))?.waiting.length === 1);
+      expect((await one!.locks.inspect(key))?.waiting).toEqual([]);
+      await inside.release();
+      expect(await one!.locks.isLocked(key)).toBe(false);
+      await held.release();
+      await (await waiting).release();
+    },
+  );
+});
+
 describe('prefixes', () => {
   it('are part of the name: other prefixes are other locks, and two spellings of one name exclude each other', async () => {
     const [plain, prefixed] = [lab.open({ keyPrefix: '' }), lab.open({ keyPrefix: 'app:' })];

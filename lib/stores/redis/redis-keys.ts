@@ -4,6 +4,12 @@ import { hashSlot, tagOfSlot } from './hash-slot.js';
 /** Returns a name with braces that leads to the same slot: if the name has braces, they already decide. */
 const inBraces = (name: string): string => (name.includes('{') ? name : `{${name}}`);
 
+/** A name that is one pair of braces: Redisson gives it the neighbours of the name inside. */
+const ONE_PAIR = /^\{[^{}]+\}$/;
+
+/** Returns the end of a name of ours, which no other lock has: no lock has a name that begins with our prefix. */
+const inOwnBraces = (name: string): string => (ONE_PAIR.test(name) ? OWN_PREFIX + name : inBraces(name));
+
 /** Prefix of all channels on which processes are notified of grants. */
 export const GRANT_CHANNELS = `${OWN_PREFIX}grant:`;
 
@@ -116,12 +122,12 @@ export class RedisKeys {
 
   /** Sorted set of this library's readers, by the ends of their leases. */
   readerIndex(holdName: string): string {
-    return `${OWN_PREFIX}readers:${inBraces(holdName)}`;
+    return `${OWN_PREFIX}readers:${inOwnBraces(holdName)}`;
   }
 
   /** Wait queue of a read-write lock. */
   readWriteQueue(holdName: string): string {
-    return `${OWN_PREFIX}rw_queue:${inBraces(holdName)}`;
+    return `${OWN_PREFIX}rw_queue:${inOwnBraces(holdName)}`;
   }
 
   /**
@@ -134,7 +140,7 @@ export class RedisKeys {
 
   /** Wait queue of an exclusive lock. */
   queue(holdName: string): string {
-    return `${OWN_PREFIX}queue:${inBraces(holdName)}`;
+    return `${OWN_PREFIX}queue:${inOwnBraces(holdName)}`;
   }
 
   /** Returns the key whose wait queue has this name, and a kind that is queued there; undefined for another name. */
@@ -142,7 +148,7 @@ export class RedisKeys {
     for (const kind of ['exclusive', 'fair', 'read'] as const) {
       const queueOf = (hold: string): string => this[QUEUES[kind]](hold);
       const rest = name.slice(queueOf('{').length - 1);
-      for (const hold of [rest.slice(1, -1), rest]) {
+      for (const hold of [rest.slice(1, -1), rest.slice(OWN_PREFIX.length), rest]) {
         if (hold.startsWith(this.prefix) && queueOf(hold) === name)
           return { finalKey: hold.slice(this.prefix.length), kind };
       }

@@ -54,6 +54,23 @@ describe('names in Redis', () => {
   });
 });
 
+describe('a name that is one pair of braces, beside the name inside', () => {
+  const [inside, pair] = ['job', '{job}'];
+
+  it.each(['queue', 'readWriteQueue', 'readerIndex'] as const)('has its own %s, in its slot', (what) => {
+    const names = [inside, pair, `nest_redis_lock:${pair}`].map((name) => keys[what](name));
+    expect(names[0]).not.toBe(names[1]);
+    expect(new Set(names.map(hashSlot))).toEqual(new Set([hashSlot(inside)]));
+  });
+
+  it.each(['exclusive', 'read'] as const)('is found by the name of its wait queue for %s locks', (kind) => {
+    for (const name of [inside, pair, 'a{job}']) {
+      const queue = kind === 'exclusive' ? keys.queue(name) : keys.readWriteQueue(name);
+      expect(keys.queuedAt(queue)).toEqual({ finalKey: name, kind });
+    }
+  });
+});
+
 describe('keys that could be taken but never released in a cluster', () => {
   it.each(['{', '}', 'a{b', 'a}b', '{}', 'a{}b', '}{', 'a}{b', '{}{b}'])(
     '%j is refused, with what to do',
