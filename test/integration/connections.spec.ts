@@ -50,6 +50,13 @@ describe('the first command of a service', () => {
     }
   });
 
+  it('fails at once where the client gives up: no timer would keep a script alive until it hears', async () => {
+    const tls = { key: 'no key', cert: 'no certificate' };
+    const { locks } = lab.open({ commandTimeoutMs: 20_000 }, { host: '127.0.0.1', tls });
+    const failed = expect(locks.tryAcquire(newKey())).rejects.toThrow(/Redis cannot be reached.*PEM/);
+    await within(5_000, failed, 'the failure');
+  });
+
   it('is carried out by a Redis that starts within the command time-out', async () => {
     const proxy = await lab.proxy();
     proxy.refuse();

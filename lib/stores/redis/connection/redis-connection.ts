@@ -289,12 +289,14 @@ export class RedisConnection implements Commands {
   private ready(until = -Infinity): Promise<RedisSession> {
     if (this.closedBecause !== undefined) return Promise.reject(this.notSent(this.closedBecause));
     this.onDown('needed');
-    // A client that gave up (a foreign retryStrategy) connects once more for each command. Its errors also arrive as
-    // 'error' events, and it goes on trying.
+    // A client that gave up (a foreign retryStrategy, settings of TLS that cannot work) connects once more for each command.
+    // Its errors also arrive as 'error' events. Unless it gave up again, it goes on trying. Else no socket and no timer
+    // would keep the process alive until the requests fail.
     if (['end', 'wait'].includes(this.#client.status))
       this.#client.connect().catch((error: unknown) => {
         this.errors.noteIfUnknown(error);
-        if (this.isCheck) this.awaited.reject(() => this.notSent('Redis cannot be reached'));
+        if (this.isCheck || this.#client.status === 'end')
+          this.awaited.reject(() => this.notSent('Redis cannot be reached'));
       });
     // The same goes for a server that refused the database: an operator may have fixed that.
     if (this.life?.refused) void this.open(this.life);
