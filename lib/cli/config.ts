@@ -32,6 +32,9 @@ export interface ConfigSource {
   readonly folder: string;
 }
 
+/** Option that an address alone stands for. */
+const FROM_TEXT = { postgres: 'connectionString', mysql: 'uri', zookeeper: 'connect' } as const;
+
 const NAMES = ['redis', 'postgres', 'mysql', 'zookeeper'] as const;
 
 /** Names of options whose values are secrets. */
@@ -55,8 +58,8 @@ const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Reads a configuration. In each place of it, `{ "env": "NAME" }` stands for an environment variable, and
- * `{ "file": "PATH" }` for the text of a file.
+ * Reads a configuration. In each place of the store's options, `{ "env": "NAME" }` stands for an environment variable,
+ * and `{ "file": "PATH" }` for the text of a file.
  *
  * @throws UsageError that names the wrong option. No value is shown: it may be a secret
  */
@@ -66,7 +69,8 @@ export const readConfig = ({ name, text, folder }: ConfigSource, env: NodeJS.Pro
     const [[kind, of] = [], ...more] = Object.entries(value);
     if ((kind !== 'env' && kind !== 'file') || more.length > 0 || typeof of !== 'string') return undefined;
     const what = `${name}: ${where}: the ${kind === 'env' ? 'environment variable' : 'file'} ${of}`;
-    const found = kind === 'env' ? env[of] : read(resolve(folder, of), what).replace(/\r?\n$/, '');
+    const ofEnv = Object.hasOwn(env, of) ? env[of] : undefined;
+    const found = kind === 'env' ? ofEnv : read(resolve(folder, of), what).replace(/\r?\n$/, '');
     if (!found) throw new UsageError(`${what} is ${found === undefined ? 'not set' : 'empty'}.`);
     secrets.push(found, ...passwordsIn([found]));
     return found;
@@ -86,17 +90,25 @@ export const readConfig = ({ name, text, folder }: ConfigSource, env: NodeJS.Pro
   const unknown = Object.keys(stores).find((of) => !NAMES.some((known) => known === of));
   if (unknown !== undefined)
     throw new UsageError(`${name}: ${JSON.stringify(unknown)} is none of ${NAMES.join(', ')} and keyPrefix.`);
-  const [[store, options] = [], ...others] = Object.entries(stores);
+  const [store, ...others] = NAMES.filter((of) => of in stores);
   if (store === undefined || others.length > 0)
     throw new UsageError(`${name} must have one of ${NAMES.join(', ')}.`);
   if (keyPrefix !== undefined && typeof keyPrefix !== 'string')
     throw new UsageError(`${name}: keyPrefix is no text.`);
-  const values = resolved(options, store);
-  const address =
-    store === 'redis'
-      ? { store, sources: Array.isArray(values) ? values : [values] }
-      : { store, options: values };
-  return { address: address as Address, keyPrefix, secrets };
+  const options = resolved(stores[store], store);
+  if (typeof options === 'object' && Object.keys(options ?? {}).length === 0)
+    throw new UsageError(`${name}: ${store} names no server.`);
+  return { address: addressOf(store, options), keyPrefix, secrets };
+};
+
+const addressOf = (store: Address['store'], options: unknown): Address => {
+  // Each store checks its options, and names the wrong one.
+  if (store === 'redis')
+    return { store, sources: (Array.isArray(options) ? options : [options]) as readonly RedisSource[] };
+  return {
+    store,
+    options: typeof options === 'string' ? { [FROM_TEXT[store]]: options } : options,
+  } as Address;
 };
 
 const parsedJson = (text: string): unknown => {

@@ -73,6 +73,9 @@ describe('the arguments of the command', () => {
     [['who', 'a', '--redis', 'r', '--redis', URL], '--redis has a password'],
     [['who', 'a', '--postgres', 'postgres://h/app?user=x&password=s3cr3t'], '--postgres has a password'],
     [['who', 'a', `--mysql=${URL}`], '--mysql has a password'],
+    [['who', 'a', '--redis', '//ops:s3cr3t@h'], '--redis has a password'],
+    [['who', 'a', '--redis', 'redis://h?sentinelPassword=s3cr3t'], '--redis has a password'],
+    [['who', 'a', '--mysql', 'mysql://h?pass%77ordSha1=s3cr3t'], '--mysql has a password'],
     [['who', 'a', '--redis', 'r', '--base-path', '/x'], '--base-path goes with --zookeeper.'],
     [['who', 'a', '--mysql', 'm', '--cluster'], '--cluster goes with --redis.'],
     [['who', 'a', '--redis', URL, '--yes'], '--yes goes with unlock.'],
@@ -115,5 +118,6 @@ describe('a failure', () => {
       passwordsIn(args),
     );
     expect(text).toBe('redis://***@10.0.0.1:6379 failed: ***, ***, ***; mysql://***@c/d');
+    expect(withoutSecrets('hunter22 at //a:b@c', ['hunter2', 'hunter22'])).toBe('*** at //***@c');
   });
 });

@@ -15,7 +15,12 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const ENV = { REDIS_PASSWORD: 's3cr3t', LOCK_URL: 'redis://ops:s3cr3t@h:6379', EMPTY: '' };
+const ENV = {
+  REDIS_PASSWORD: 's3cr3t',
+  LOCK_URL: 'redis://ops:s3cr3t@h:6379',
+  MYSQL_URL: 'mysql://h/app',
+  EMPTY: '',
+};
 
 /** Reads a configuration from a file, and the same from the environment. */
 const parsed = (config: unknown, ...args: readonly string[]) => {
@@ -77,6 +82,9 @@ describe('a configuration of the command', () => {
     ],
     [{ mysql: { options: { host: 'h', user: 'u', password: 'x', ssl: {} } } }, 'MySQL'],
     [{ zookeeper: { connect: 'z:2181', auth: { digest: 'u:x' }, tls: { ca: 'y' } } }, 'ZooKeeper'],
+    [{ postgres: 'postgres://h/app' }, 'PostgreSQL'],
+    [{ mysql: { env: 'MYSQL_URL' } }, 'MySQL'],
+    [{ zookeeper: 'z:2181' }, 'ZooKeeper'],
   ])('%j is a store', async (config, name) => {
     const { address } = parsed(config);
     const { store } = await optionsOf({ command: 'who', address });
@@ -98,6 +106,10 @@ describe('a configuration of the command', () => {
     ['["s3cr3t"]', 'is no object in JSON'],
     [{}, 'must have one of redis, postgres, mysql, zookeeper.'],
     [{ redis: 's3cr3t', mysql: {} }, 'must have one of'],
+    [{ redis: {} }, 'redis names no server.'],
+    [{ redis: [] }, 'redis names no server.'],
+    [{ mysql: null }, 'mysql names no server.'],
+    [{ redis: { password: { env: 'toString' } } }, 'the environment variable toString is not set.'],
     [{ reddis: 's3cr3t' }, '"reddis" is none of redis,'],
     [{ redis: 'redis://h', keyPrefix: 5 }, 'keyPrefix is no text'],
     [{ redis: { password: { env: 'UNSET' } } }, 'redis.password: the environment variable UNSET is not set.'],
@@ -116,7 +128,7 @@ describe('a configuration of the command', () => {
     [{ redis: { hots: 'h' } }, /hots/],
     [{ redis: { host: { env: 'LOCK_URL', more: 1 } } }, /redis\.host/],
     [{ postgres: { connection: 'x' } }, /connection is no option of PostgresStore/],
-    [{ mysql: null }, /uri nor options/],
+    [{ mysql: { uri: null } }, /uri must be an address/],
     [{ zookeeper: { connect: 5 } }, /connect/],
   ])('%j is refused by its store, by name', async (config, message) => {
     const { address } = parsed(config);
