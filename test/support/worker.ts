@@ -123,11 +123,12 @@ export class TestWorker<In extends WorkerMessage, Out extends WorkerMessage> imp
 
   /**
    * The first message of this type that `next` has not returned yet; waits for it. Messages of other types are left
-   * for later. Rejects, with the worker's output, when the time is over or the worker ends without sending it.
+   * for later. Rejects, with the worker's output, when the time is over, which a start on a busy machine needs, or when the
+   * worker ends without sending it.
    */
   async next<T extends Out['type']>(
     type: T,
-    { timeoutMs = 15_000 }: { timeoutMs?: number } = {},
+    { timeoutMs = 25_000 }: { timeoutMs?: number } = {},
   ): Promise<OfType<Out, T>> {
     const isMeant = (message: Out): message is OfType<Out, T> => message.type === type;
     const found = await until(() => this.unread.find(isMeant) ?? (this.exit && 'ended'), {

@@ -15,7 +15,7 @@ import type {
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { AcquireReply, Holder, Queued, Taken } from '../../../lib/core/seam/reply.js';
-import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
 /** What the contract suite needs to know about one kind of store and its backing server. */
 export interface StoreHarness {
@@ -185,6 +185,17 @@ const turnOf = ({ entry }: Queued): Promise<Grant> =>
     entry.listen({ notified, missedNotification: () => undefined });
   });
 
+/** Asks as the core does: an overloaded store executed nothing, and is asked again. */
+const acquire = async (kind: KindStore, claim: Claim): Promise<AcquireReply> => {
+  for (;;) {
+    try {
+      return await kind.acquire(claim);
+    } catch (error) {
+      if (!(error instanceof StoreFailure && error.overloaded)) throw error;
+    }
+  }
+};
+
 /**
  * Waits for the key as the core does: try, watch, and try again on each hint; or in the store's queue, when that tells of
  * turns. Never waits for a lease's end.
@@ -192,7 +203,7 @@ const turnOf = ({ entry }: Queued): Promise<Grant> =>
 export async function takeWhenFree(store: FullStore, claim: Claim): Promise<Grant> {
   const kind: KindStore = storeOf(store, claim);
   const isTold = !kind.watch && !kind.traits?.poll;
-  const first = await kind.acquire(isTold ? { ...claim, waits: true } : claim);
+  const first = await acquire(kind, isTold ? { ...claim, waits: true } : claim);
   if (first.status === 'granted') return first;
   if (first.status === 'queued' && isTold) return turnOf(first);
   const wakeUps = new WakeUpCounter(store, claim);
@@ -200,7 +211,7 @@ export async function takeWhenFree(store: FullStore, claim: Claim): Promise<Gran
     for (let seen = 0; ;) {
       await wakeUps.next(seen);
       seen = wakeUps.count;
-      const reply = await storeOf(store, claim).acquire(claim);
+      const reply = await acquire(storeOf(store, claim), claim);
       if (reply.status === 'granted') return reply;
     }
   } finally {
