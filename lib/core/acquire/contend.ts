@@ -50,9 +50,9 @@ type Reply = AcquireReply | EntryState | Failed;
  */
 class Contention {
   private claim: Claim;
-  /** The store was told to give the hold to this owner, and is asked whether it did. */
+  /** An uncertain grant is being requested again. */
   private confirming = false;
-  /** Of the last question: when it was sent, which one it was, and for how many leases it asked. */
+  /** Last request: the time of its sending, its number, and how many leases it asked for. */
   private sentAt = 0;
   private number = 0;
   private leases = 1;
@@ -184,7 +184,7 @@ class Contention {
   /** An owner that had a grant or an entry is not used again. */
   private beAnotherOwner(): void {
     this.confirming = false;
-    // What it listens to is its own.
+    // Such an owner has a channel of its own: the next owner subscribes again.
     if (this.traits.eachQueued) this.queue.wakeUp.close();
     this.claim = claimFor(this.core, this.wanted, this.wait);
   }
@@ -251,7 +251,7 @@ class Contention {
     if (this.entry && !this.traits.eachQueued) core.requests.failed(failure);
     else core.requests.acquireFailed(claim, failure);
     const isUnknown = failure.outcome === 'unknown';
-    // That undoes the entry as well as a hold.
+    // The undo of a request removes the queue entry as well as a hold.
     if (this.traits.eachQueued && isUnknown) this.entryIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);

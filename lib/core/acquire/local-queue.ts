@@ -72,11 +72,11 @@ export class LocalQueue implements HoldEndListener {
   /** How many times this process has asked the store for the key. */
   attempts = 0;
 
-  /** What was asked for up to this number has been forced open since, also where the answer is still to come. */
+  /** Requests up to this number were sent before a forced unlock: their grants do not count. */
   forcedUpTo = 0;
   /**
-   * When a forced unlock was asked for last. Of a grant by message only the store knows whether that ended it, or
-   * brought it.
+   * Time of the last forced unlock. A grant by message may have come before it, and been ended by it, or after it: only
+   * the store knows.
    */
   forcedAt: number | undefined;
 
@@ -107,7 +107,7 @@ export class LocalQueue implements HoldEndListener {
     return this.ownWakeUp?.wakeUps ?? 0;
   }
 
-  /** Makes the caller the contender if there is none, and none can come of those that ask. */
+  /** Makes the caller the contender if no other caller holds, requests or waits. */
   enter(): boolean {
     if (this.hasContender || this.waiters.size > 0) return false;
     this.hasContender = true;
@@ -129,7 +129,7 @@ export class LocalQueue implements HoldEndListener {
     return this.add({ wait, number: this.outage.arrive(), requesting: true, ...NEVER_SETTLED });
   }
 
-  /** A question beside the contender is over, and what came of it is settled. */
+  /** Ends a concurrent request. */
   endConcurrent(concurrent: Concurrent): void {
     this.concurrents--;
     this.waiters.delete(concurrent);
@@ -345,7 +345,7 @@ export class LocalQueue implements HoldEndListener {
     this.held = hold;
   }
 
-  /** The contender is done. What it has of an entry in the store's wait queue is the next contender's, or is left. */
+  /** The contender is done. It passes its queue entry to the next contender, or leaves the store's wait queue. */
   leave(): void {
     this.unblocked();
     this.refused = this.outage.isOn;
@@ -394,7 +394,7 @@ export class LocalQueue implements HoldEndListener {
   private over(othersWaiting: boolean): void {
     const { runtime } = this.host;
     if (othersWaiting) {
-      // A caller that comes in this moment is to let the others go first as well.
+      // Keeps the queue for a moment: a caller that comes meanwhile lets other processes go first, too.
       runtime.clearTimer(this.idleTimer);
       this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_RELEASE_MS);
     } else this.idle();

@@ -139,7 +139,7 @@ export class OneKey implements HoldTerms {
     return undefined;
   }
 
-  /** An aborted caller goes at once; what its request still brings is given back. */
+  /** Rejects an aborted caller at once; a late grant is released. */
   private unlessAborted(contention: Promise<Hold>, wait: Wait, signal: AbortSignal): Promise<Hold> {
     const { core } = this;
     return waitFor<Hold>(core.runtime, {

@@ -43,7 +43,7 @@ export class OwnEntry {
     return this.queuePosition.position;
   }
 
-  /** When to look whether the hold that blocks has ended; `Infinity` for those who leave that to others. */
+  /** When to look whether the blocking hold has ended; `Infinity` behind the first entries, which look. */
   get lookAgainAt(): number {
     const { position, retryInMs } = this.queuePosition;
     return position < WATCHERS_OF_THE_END ? this.sentAt + retryInMs : Infinity;

@@ -5,7 +5,7 @@ import type { LeasePart } from '../lease/lease-part.js';
 import type { Taken } from '../seam/reply.js';
 import { MIN_UNSENT_MS } from './wait.js';
 
-/** A read-write lock is where a hold was that had the key alone. */
+/** Whether a read-write lock has taken the place of an exclusive hold. */
 const hasIntruder = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
 
 /** Sets one lease for all keys of a call that acquires several. */

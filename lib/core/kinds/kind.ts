@@ -1,4 +1,7 @@
-/** Properties of a kind of lock. The core decides by these, never by the kind's name. */
+/**
+ * Properties of a kind of lock. The core decides by these, and by a kind's name where only that kind is meant, such as for
+ * the number of permits.
+ */
 export interface Kind {
   /** Name of a hold in messages. */
   readonly noun: string;

@@ -52,7 +52,7 @@ export interface Granted extends GrantedTime {
 
 /**
  * One owner's hold in the store, as far as this process knows, for one lease. After that lease the owner's hold can be
- * handed off to another lease, with a successor of this object. Its state is changed in this file only; until when
+ * handed off to another lease, with a successor of this object. Its state is changed in this file only, but for `isSlow`; until when
  * the store has it is in {@link TimeInStore}. Successors share the rest of the hand-off batch, which `handedOffFrom`
  * changes.
  */

@@ -95,7 +95,7 @@ class ObjectWait {
     const { context, wait, what } = this;
     const { waiters } = what;
     const shares = this.requested !== -1 && this.now() < deadlineOf(wait);
-    // A connection that nothing is heard on may be dead: a question that changes nothing leaves nothing unknown there.
+    // Without a live subscription the connection may be dead: a look changes nothing, so it needs no undo.
     const looks = this.requested !== -1 && waiters.isNotSubscribed && what.look;
     const sentAt = this.now();
     this.requested = waiters.wakeUps;

@@ -28,8 +28,8 @@ export interface QueueEntry {
 }
 
 /**
- * Queue entry as a store keeps it. It is created before the request, because a grant may arrive before the reply
- * "queued".
+ * Queue entry as a store keeps it. A grant may arrive before the reply "queued": a store creates the entry before its
+ * request, or keeps such a grant until the reply.
  */
 export class StoreQueueEntry implements QueueEntry {
   private outcome: QueueEntryOutcome | undefined;

@@ -22,7 +22,7 @@ import { CODE, hasCode, unless } from './zk-failure.js';
 import { closed, type RequestTerms, type ZkSession } from './zk-session.js';
 import type { ZkChange } from './zk-watches.js';
 
-/** How long a request may be under way between two servers, in ms: `syncLimit` ticks, 10 s as ZooKeeper is delivered. */
+/** How long a request may be under way between two servers, in ms: six times the default of `syncLimit` ticks, 10 s. */
 const UNDERWAY_MS = 60_000;
 /** Pause in ms after a failure, before a waiter looks again. */
 const RETRY_MS = 100;

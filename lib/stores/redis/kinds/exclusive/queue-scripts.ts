@@ -93,7 +93,7 @@ local function take()
   if mine and ARGV[5] and left > tonumber(ARGV[2]) then
     redis.call(ARGV[5], ${CHANNEL}, '0')
   end
-  -- First, since it needs no memory: the token of one that was granted without a message is not refused for the lack of it then.
+  -- PEXPIRE needs no memory. After it Redis does not refuse the SET below at maxmemory.
   if mine then redis.call('pexpire', hold, ARGV[2]) end
   if tokens ~= 0 then redis.call('set', series, whole(token + math.abs(tokens) - 1)) end
   if mine then return whole(token) end
@@ -255,7 +255,7 @@ end
 local polled = now - found.polled >= ${POLLERS_EVERY_MS} or now < found.polled
 if polled then window = ${POLLERS_YIELD_MS} end
 if #found.entries > 0 and window == 0 then
-  -- First, since it needs no memory: what follows is not refused for the lack of it then.
+  -- DEL needs no memory. After it Redis does not refuse the commands below at maxmemory.
   if held == 1 then redis.call('del', hold) end
   local done, granted = pcall(function()
     tidy(queue, found)
@@ -295,7 +295,7 @@ local function keep(hold, fence, queue, me, span, not_subscribed)
     if redis.call('hexists', hold, me) == 1 then return 'h ' .. whole(redis.call('pttl', hold)) end
     return 'gone'
   end
-  -- First, since it needs no memory: what follows is not refused for the lack of it then.
+  -- PEXPIRE needs no memory. After it Redis does not refuse the commands below at maxmemory.
   redis.call('pexpire', queue, whole(math.max(redis.call('pttl', queue), tonumber(span))))
   local kept = entry_text(now + span, span, lease, tokens, not_subscribed, owner)
   redis.call('hset', queue, ticket, kept)

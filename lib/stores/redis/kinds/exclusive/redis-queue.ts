@@ -59,7 +59,7 @@ interface QueuedOwner {
   readonly claim: ExclusiveClaim;
   /** Opening of the grant subscription from which on its messages arrive; undefined while they do not. */
   epoch: number | undefined;
-  /** Created on the first notification. */
+  /** Undefined until the reply `queued`. */
   entry: StoreQueueEntry | undefined;
   /** Whether its entry has its outcome: a grant, or its caller gave up. */
   isOver: boolean;
