@@ -87,9 +87,10 @@ describe('pictures', () => {
 
 describe('pages', () => {
   const index = readFromRoot('docs/README.md');
-  /** The headings that docs/README.md gives the pages of a folder. */
+  const rules = readFromRoot('CONTRIBUTING.md');
+  /** The headings that CONTRIBUTING.md gives the pages of a folder. */
   const headingsFor = (folder: string): string[] => {
-    const [, rule = ''] = section(index, 'How pages are written').split(`Pages in \`${folder}/\` have these`);
+    const [, rule = ''] = section(rules, 'Pages').split(`Pages in \`${folder}/\` have these`);
     return [...rule.split(/\.\s/)[0]!.matchAll(/"([^"]+)"/g)].map(([, heading]) => heading!);
   };
   const pages = FOLDERS.flatMap((folder) =>

@@ -14,6 +14,8 @@ const END = '<!-- bench:end -->';
 const LEAD = 'hot-key';
 const CHART = 'docs/pictures/hot-key.svg';
 const METRICS = ['share', 'jain', 'longest', 'commands'];
+/** Names of metrics for readers who do not know them. */
+const NAMES: Readonly<Record<string, string>> = { jain: "fairness (Jain's index, 1 is equal)" };
 
 /** What README says of a run: one sentence and one chart. */
 export const readmeBlock = ({ machine, rounds, workloads }: Report): string => {
@@ -21,7 +23,7 @@ export const readmeBlock = ({ machine, rounds, workloads }: Report): string => {
   const values = METRICS.map((key) => {
     const metric = comparison!.metrics.find((one) => one.key === key)!;
     const own = cellOf(comparison!, OURS.name, metric, undefined);
-    return `${metric.what} ${own}, best other ${bestOther(comparison!, metric, undefined)}`;
+    return `${NAMES[key] ?? metric.what} ${own}, best other ${bestOther(comparison!, metric, undefined)}`;
   });
   return [
     `**Benchmark:** ${title}.`,
