@@ -44,7 +44,7 @@ module.exports = {
       comment:
         'The core is driven from outside, by a clock and a store. Of Node it needs only contexts, events and channels.',
       severity: 'error',
-      from: { path: '^lib/core/', pathNot: '^lib/core/(runtime|holders/this-process)\\.ts$' },
+      from: { path: '^lib/core/', pathNot: '^lib/core/(util/runtime|holders/this-process)\\.ts$' },
       to: { dependencyTypes: ['core'], pathNot: '^(node:)?(async_hooks|diagnostics_channel|events)$' },
     },
     {
@@ -77,7 +77,7 @@ module.exports = {
         'Only stores/redis talks to ioredis. The options of the module may name its types, and what makes a store of options ' +
         'finds out whether it is installed.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: ['^lib/stores/redis/', '^lib/store-of-options\\.ts$'] },
+      from: { path: '^lib/', pathNot: ['^lib/stores/redis/', '^lib/nest/module/store-of-options\\.ts$'] },
       to: { path: packages('ioredis'), dependencyTypesNot: ['type-only'] },
     },
     {
@@ -96,9 +96,9 @@ module.exports = {
         path: '^lib/',
         pathNot: [
           '^lib/stores/',
-          '^lib/[^/]+/index\\.ts$',
-          '^lib/[^/]+\\.options\\.ts$',
-          '^lib/store-of-options\\.ts$',
+          '^lib/entries/',
+          '^lib/nest/module/[^/]+\\.options\\.ts$',
+          '^lib/nest/module/store-of-options\\.ts$',
           '^lib/testing/',
         ],
       },
@@ -108,7 +108,7 @@ module.exports = {
       name: 'options-name-only-types-of-stores',
       comment: 'The options of the module may describe what a store is made from, but not make one.',
       severity: 'error',
-      from: { path: '^lib/redis-lock\\.options\\.ts$' },
+      from: { path: '^lib/nest/module/redis-lock\\.options\\.ts$' },
       to: { path: '^lib/stores/', dependencyTypesNot: ['type-only'] },
     },
     {

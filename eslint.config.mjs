@@ -123,7 +123,7 @@ export default defineConfig(
     // The core and the Redis store run on a virtual clock in tests. The real one is read in one file. The pauses between
     // attempts to connect are those of ioredis, and random.
     files: ['lib/core/**/*.ts', 'lib/stores/redis/**/*.ts'],
-    ignores: ['lib/core/runtime.ts', 'lib/stores/redis/connection/reconnect.ts'],
+    ignores: ['lib/core/util/runtime.ts', 'lib/stores/redis/connection/reconnect.ts'],
     rules: {
       'no-restricted-globals': [
         'error',

@@ -60,7 +60,7 @@ export default defineConfig({
   plugins: [fromOtherPackages()],
   resolve: {
     alias: [
-      { find: /^nest-redis-lock\/([^/]+)$/, replacement: `${source('./lib/')}$1/index.ts` },
+      { find: /^nest-redis-lock\/([^/]+)$/, replacement: `${source('./lib/entries/')}$1.ts` },
       { find: 'nest-redis-lock', replacement: source('./lib/index.ts') },
     ],
   },

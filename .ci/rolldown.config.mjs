@@ -14,7 +14,7 @@ const entries = Object.fromEntries(
   Object.entries(exports)
     .filter(([, conditions]) => conditions.import)
     .map(([path]) => path.replace(/^\.\/?/, ''))
-    .map((name) => [name || 'index', join(compiled, name, 'index.js')]),
+    .map((name) => [name || 'index', join(compiled, name ? join('entries', `${name}.js`) : 'index.js')]),
 );
 
 /** Compiled files without those of the shell command, which imports only entry points. */

@@ -1,42 +1,46 @@
-export { RedisLockModule, RedisLockModule as LockModule } from './redis-lock.module.js';
+export { RedisLockModule, RedisLockModule as LockModule } from './nest/module/redis-lock.module.js';
 export type {
   LockInterceptorOptions,
   RedisLockModuleExtras,
   RedisLockModuleOptions,
-} from './redis-lock.options.js';
-export { InjectLockService, getLockServiceToken, type LockServiceToken } from './redis-lock.tokens.js';
-export { LockHealthIndicator, type LockHealth } from './lock-health-indicator.js';
-export { LockService, type LockKeys } from './lock.service.js';
+} from './nest/module/redis-lock.options.js';
+export {
+  InjectLockService,
+  getLockServiceToken,
+  type LockServiceToken,
+} from './nest/module/redis-lock.tokens.js';
+export { LockHealthIndicator, type LockHealth } from './nest/module/lock-health-indicator.js';
+export { LockService, type LockKeys } from './nest/service/lock.service.js';
 export {
   createLockService,
   type LockServiceOptions,
   type StandaloneLockService,
-} from './create-lock-service.js';
-export type { Permits } from './permits.js';
-export { withLocks, type LockOfService, type MultiSection } from './multi-lock/with-locks.js';
-export type { MultiLease, PartOfLease } from './multi-lock/multi-lease.js';
-export { runOrDelay, type DelayableJob, type RunOrDelayOptions } from './run-or-delay.js';
+} from './nest/service/create-lock-service.js';
+export type { Permits } from './nest/service/permits.js';
+export { withLocks, type LockOfService, type MultiSection } from './nest/service/with-locks.js';
+export type { MultiLease, PartOfLease } from './nest/service/multi-lease.js';
+export { runOrDelay, type DelayableJob, type RunOrDelayOptions } from './nest/service/run-or-delay.js';
 
-export { Locked } from './locked/locked.decorator.js';
-export { Limited } from './locked/limited.decorator.js';
+export { Locked } from './nest/locked/locked.decorator.js';
+export { Limited } from './nest/locked/limited.decorator.js';
 export {
   LIMITED_METADATA,
   LOCKED_METADATA,
   type LimitedMetadata,
   type LockedMetadata,
-} from './locked/locked.metadata.js';
+} from './nest/locked/locked.metadata.js';
 export type {
   BusyFallback,
   DecoratorOptions,
   LimitedOptions,
   LockedOptions,
   VaryingOptions,
-} from './locked/locked.options.js';
-export type { KeyResult, Lockable, LockedDecorator } from './locked/locked.types.js';
-export { Leader, type LeaderDecorator } from './leader/leader.decorator.js';
-export type { Candidate, LeaderFunction } from './leader/candidate.js';
-export type { Leadership } from './leader/leadership.js';
-export type { LeaderOptions, LeadOptions } from './leader/leader.options.js';
+} from './nest/locked/locked.options.js';
+export type { KeyResult, Lockable, LockedDecorator } from './nest/locked/locked.types.js';
+export { Leader, type LeaderDecorator } from './nest/leader/leader.decorator.js';
+export type { Candidate, LeaderFunction } from './nest/leader/candidate.js';
+export type { Leadership } from './nest/leader/leadership.js';
+export type { LeaderOptions, LeadOptions } from './nest/leader/leader.options.js';
 export { lockKey } from './key/key-template.js';
 
 export { currentLease, findLease } from './core/nesting/current-lease.js';
@@ -61,16 +65,16 @@ export type {
   LockEventListener,
   LockEvents,
   LossReason,
-} from './core/lock-events.js';
+} from './core/report/lock-events.js';
 export type {
   LockAcquireMessage,
   LockHoldMessage,
   LockSectionMessage,
   LockStoreMessage,
-} from './core/telemetry.js';
-export type { HeldLock, LockUsage } from './core/held-locks.js';
-export type { Attempt, LockSection } from './core/lock-manager.js';
-export type { ListedLock, ListOptions, LockList } from './core/listing.js';
+} from './core/context/telemetry.js';
+export type { HeldLock, LockUsage } from './core/service/held-locks.js';
+export type { Attempt, LockSection } from './core/service/lock-manager.js';
+export type { ListedLock, ListOptions, LockList } from './core/service/listing.js';
 
 export {
   LockAbortedError,
@@ -83,11 +87,11 @@ export {
   type LockErrorCode,
 } from './core/errors/lock.errors.js';
 
-export { LockExceptionFilter } from './transport/lock-exception.filter.js';
-export { LockHttpException } from './transport/lock-error-mapping.js';
+export { LockExceptionFilter } from './nest/transport/lock-exception.filter.js';
+export { LockHttpException } from './nest/transport/lock-error-mapping.js';
 
 export type { LockKind } from './core/kinds/kinds.js';
 export type { InspectedHolder, InspectedKey } from './core/holders/holders.js';
-export type { LockHolder } from './core/holders/process-record.js';
+export type { LockHolder } from './core/seam/process-record.js';
 export type { HeldAs, Holder, KeyState, PermitState } from './core/seam/reply.js';
 export type { ForeignHold } from './core/settings/foreign-hold.js';

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { LockServiceOptions } from '../index.js';
-import type { MysqlStoreOptions } from '../mysql/index.js';
-import type { PostgresStoreOptions } from '../postgres/index.js';
-import type { RedisSource } from '../redis/index.js';
-import type { ZooKeeperStoreOptions } from '../zookeeper/index.js';
+import type { MysqlStoreOptions } from '../entries/mysql.js';
+import type { PostgresStoreOptions } from '../entries/postgres.js';
+import type { RedisSource } from '../entries/redis.js';
+import type { ZooKeeperStoreOptions } from '../entries/zookeeper.js';
 import { passwordsIn } from './secrets.js';
 import { UsageError } from './usage-error.js';
 

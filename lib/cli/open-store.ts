@@ -25,7 +25,7 @@ export const optionsOf = async ({
   switch (address.store) {
     case 'redis': {
       await load('--redis', 'ioredis', async () => import.meta.resolve('ioredis'));
-      const { QuorumStore, RedisStore } = await import('../redis/index.js');
+      const { QuorumStore, RedisStore } = await import('../entries/redis.js');
       // A list would show each string with the prefix, also one that is no lock.
       const foreignHold = command === 'list' ? undefined : 'taken';
       const nodes = address.sources.map((redis) => new RedisStore({ redis, foreignHold }));
@@ -33,16 +33,16 @@ export const optionsOf = async ({
     }
     case 'postgres': {
       await load('--postgres', 'pg', () => import('pg'));
-      const { PostgresStore } = await import('../postgres/index.js');
+      const { PostgresStore } = await import('../entries/postgres.js');
       return { store: new PostgresStore(address.options) };
     }
     case 'mysql': {
       await load('--mysql', 'mysql2', () => import('mysql2'));
-      const { MysqlStore } = await import('../mysql/index.js');
+      const { MysqlStore } = await import('../entries/mysql.js');
       return { store: new MysqlStore(address.options) };
     }
     case 'zookeeper': {
-      const { ZooKeeperStore } = await import('../zookeeper/index.js');
+      const { ZooKeeperStore } = await import('../entries/zookeeper.js');
       return { store: new ZooKeeperStore(address.options) };
     }
   }

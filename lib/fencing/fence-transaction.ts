@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { fencedError } from '../core/errors/error-messages.js';
 import { LockConfigurationError, LockError, withLabel } from '../core/errors/lock.errors.js';
-import { formatValue } from '../core/errors/describe.js';
-import { fences as channel, type FenceMessage } from '../core/telemetry.js';
+import { formatValue } from '../core/util/describe.js';
+import { fences as channel, type FenceMessage } from '../core/context/telemetry.js';
 import { Lease } from '../core/lease/lease.js';
 import type { LeasePart } from '../core/lease/lease-part.js';
 import { DIALECTS, type DialectSql } from './fence-dialects.js';

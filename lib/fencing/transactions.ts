@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { formatValue } from '../core/errors/describe.js';
+import { formatValue } from '../core/util/describe.js';
 import type { FencingDialect } from './fence-dialects.js';
 
 /** Row of a result: columns by name. */

@@ -1,5 +1,5 @@
 import type { Attributes, Counter, Histogram, MeterProvider, UpDownCounter } from '@opentelemetry/api';
-import type { LockAcquireMessage, LockHoldMessage, LockStoreMessage } from '../core/telemetry.js';
+import type { LockAcquireMessage, LockHoldMessage, LockStoreMessage } from '../core/context/telemetry.js';
 import { isTaken, outcomeOf } from './outcomes.js';
 
 const LABEL = 'redis_lock.label';

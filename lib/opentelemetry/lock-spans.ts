@@ -8,7 +8,7 @@ import {
   type Span,
   type Tracer,
 } from '@opentelemetry/api';
-import type { LockAcquireMessage, LockSectionMessage } from '../core/telemetry.js';
+import type { LockAcquireMessage, LockSectionMessage } from '../core/context/telemetry.js';
 import type { Lease } from '../core/lease/lease.js';
 import { activate } from './active-context.js';
 import { isDefect, outcomeOf } from './outcomes.js';

@@ -1,8 +1,8 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import type { LockManager } from '../core/lock-manager.js';
-import { withinMs } from '../core/wait-for.js';
-import type { LeaderCandidate } from '../leader/candidate.js';
-import type { LockService } from '../lock.service.js';
+import type { LockManager } from '../core/service/lock-manager.js';
+import { withinMs } from '../core/util/wait-for.js';
+import type { LeaderCandidate } from '../nest/leader/candidate.js';
+import type { LockService } from '../nest/service/lock.service.js';
 import { checkKey } from '../key/key-check.js';
 
 /** Elections of a test, in which no process is elected by itself. */

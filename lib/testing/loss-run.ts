@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Hold } from '../core/lease/hold.js';
 import type { Lease } from '../core/lease/lease.js';
-import type { HeldLock } from '../core/held-locks.js';
+import type { HeldLock } from '../core/service/held-locks.js';
 import { currentSection, type Section } from '../core/nesting/section.js';
 import {
   acquisitions,
   sections,
   type LockAcquireMessage,
   type LockSectionMessage,
-} from '../core/telemetry.js';
-import type { LockService } from '../lock.service.js';
+} from '../core/context/telemetry.js';
+import type { LockService } from '../nest/service/lock.service.js';
 import type { Doubt, Moment, WatchedCall, Written } from './connection-state.js';
 import type { UnfencedWrite } from './loss-report.js';
 

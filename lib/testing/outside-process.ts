@@ -1,7 +1,7 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import type { Lease } from '../core/lease/lease.js';
-import { LockManager } from '../core/lock-manager.js';
-import { LockService } from '../lock.service.js';
+import { LockManager } from '../core/service/lock-manager.js';
+import { LockService } from '../nest/service/lock.service.js';
 import type { LockMode } from '../core/settings/acquire-options.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 import type { MemorySpace } from '../stores/memory/memory-space.js';

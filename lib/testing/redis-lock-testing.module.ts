@@ -13,16 +13,16 @@ import {
   ModuleRef,
   ModulesContainer,
 } from '@nestjs/core';
-import { printsOnly } from '../core/printing.js';
-import { leadersIn } from '../leader/leader-methods.js';
-import { LockHealthIndicator } from '../lock-health-indicator.js';
-import { LockService } from '../lock.service.js';
-import { bindAll, wrappersOf } from '../locked/lock-binder.js';
-import { checkAsyncOptions, resolveInterceptor } from '../redis-lock.options.js';
-import { getLockServiceToken } from '../redis-lock.tokens.js';
-import { endWithApp, groupOf } from '../shutdown-hooks.js';
-import { LockInterceptor } from '../transport/lock.interceptor.js';
-import { mapOutsideHandlers } from '../transport/outside-handlers.filter.js';
+import { printsOnly } from '../core/util/printing.js';
+import { leadersIn } from '../nest/leader/leader-methods.js';
+import { LockHealthIndicator } from '../nest/module/lock-health-indicator.js';
+import { LockService } from '../nest/service/lock.service.js';
+import { bindAll, wrappersOf } from '../nest/locked/lock-binder.js';
+import { checkAsyncOptions, resolveInterceptor } from '../nest/module/redis-lock.options.js';
+import { getLockServiceToken } from '../nest/module/redis-lock.tokens.js';
+import { endWithApp, groupOf } from '../nest/module/shutdown-hooks.js';
+import { LockInterceptor } from '../nest/transport/lock.interceptor.js';
+import { mapOutsideHandlers } from '../nest/transport/outside-handlers.filter.js';
 import { TestingLockService, TestingProcesses } from './testing-lock.service.js';
 import {
   checkModuleNames,

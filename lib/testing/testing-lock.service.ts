@@ -1,7 +1,7 @@
-import { LockManager } from '../core/lock-manager.js';
+import { LockManager } from '../core/service/lock-manager.js';
 import type { Lease } from '../core/lease/lease.js';
-import type { ServiceGroup } from '../core/service-group.js';
-import { LockService } from '../lock.service.js';
+import type { ServiceGroup } from '../core/context/service-group.js';
+import { LockService } from '../nest/service/lock.service.js';
 import { MemoryStore } from '../stores/memory/memory.store.js';
 import { Elections } from './elections.js';
 import { loseEverywhere, type LoseEverywhereOptions } from './lose-everywhere.js';

@@ -1,7 +1,7 @@
-import { bindService, lockedMethodsOf } from '../locked/lock-binding.js';
+import { bindService, lockedMethodsOf } from '../nest/locked/lock-binding.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { checkObject } from '../core/settings/option-checks.js';
-import { LockService } from '../lock.service.js';
+import { LockService } from '../nest/service/lock.service.js';
 import { TestingLockService, TestingProcesses } from './testing-lock.service.js';
 import { resolveTestingSettings, type TestingMode, type TestingSettings } from './testing-options.js';
 

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
-import { isArray } from '../core/errors/describe.js';
+import { isArray } from '../core/util/describe.js';
 import {
   resolveSettings,
   SETTING_NAMES,
@@ -8,7 +8,7 @@ import {
 } from '../core/settings/lock-settings.js';
 import { checkChoice, checkMs, checkObject, invalidOption, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
-import type { ModulePlace } from '../redis-lock.options.js';
+import type { ModulePlace } from '../nest/module/redis-lock.options.js';
 
 /** `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. */
 export type TestingMode = 'memory' | 'off';

@@ -1,5 +1,5 @@
-import type { LockLogger } from '../core/lock-events.js';
-import { systemRuntime, type Runtime } from '../core/runtime.js';
+import type { LockLogger } from '../core/report/lock-events.js';
+import { systemRuntime, type Runtime } from '../core/util/runtime.js';
 
 /** Logger of locks in tests. */
 export const SILENT: LockLogger = { warn: () => undefined, log: () => undefined };

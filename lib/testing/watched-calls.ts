@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
-import { fences, type FenceMessage } from '../core/telemetry.js';
+import { fences, type FenceMessage } from '../core/context/telemetry.js';
 import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { invalidOption } from '../core/settings/option-checks.js';
 import { callerOf } from './caller-site.js';

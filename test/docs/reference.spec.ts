@@ -12,11 +12,11 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 import { KINDS } from '../../lib/core/kinds/kinds.js';
 import { escapeValue } from '../../lib/key/escape.js';
-import { UNREAD_STREAM_MS } from '../../lib/locked/reading.js';
-import { resolveInterceptor } from '../../lib/redis-lock.options.js';
+import { UNREAD_STREAM_MS } from '../../lib/nest/locked/reading.js';
+import { resolveInterceptor } from '../../lib/nest/module/redis-lock.options.js';
 import { LockPaths } from '../../lib/stores/zookeeper/lock-path.js';
 import { resolveBasePath } from '../../lib/stores/zookeeper/zookeeper-options.js';
-import { httpExceptionOf } from '../../lib/transport/lock-error-mapping.js';
+import { httpExceptionOf } from '../../lib/nest/transport/lock-error-mapping.js';
 import {
   DOCUMENTED_RULES,
   FAIR_RULES,
@@ -39,11 +39,11 @@ const examples = examplesOf(examplesOnPages());
 /** The columns of the table of options, and the types whose members may be given there. */
 const PLACES: Readonly<Record<string, readonly (readonly [file: string, type: string])[]>> = {
   '`forRoot`': [
-    ['lib/redis-lock.options.ts', 'RedisLockModuleOptions'],
-    ['lib/redis-lock.options.ts', 'RedisLockModuleExtras'],
+    ['lib/nest/module/redis-lock.options.ts', 'RedisLockModuleOptions'],
+    ['lib/nest/module/redis-lock.options.ts', 'RedisLockModuleExtras'],
   ],
-  '`@Locked`': [['lib/locked/locked.options.ts', 'LockedOptions']],
-  '`@Limited`': [['lib/locked/locked.options.ts', 'LimitedOptions']],
+  '`@Locked`': [['lib/nest/locked/locked.options.ts', 'LockedOptions']],
+  '`@Limited`': [['lib/nest/locked/locked.options.ts', 'LimitedOptions']],
   '`withLock`': [['lib/core/settings/acquire-options.ts', 'SectionOptions']],
   '`acquire`': [['lib/core/settings/acquire-options.ts', 'AcquireOptions']],
   '`permits`': [
@@ -59,7 +59,7 @@ const OPENTELEMETRY_OPTIONS = [
   'lib/opentelemetry/instrumentation-config.ts',
   'RedisLockInstrumentationConfig',
 ] as const;
-const LIST_OPTIONS = ['lib/core/listing.ts', 'ListOptions'] as const;
+const LIST_OPTIONS = ['lib/core/service/listing.ts', 'ListOptions'] as const;
 const ZOOKEEPER_OPTIONS = ['lib/stores/zookeeper/zookeeper.store.ts', 'ZooKeeperStoreOptions'] as const;
 
 /** The pages of the objects without a holder, and of what is built on a kind. */
@@ -106,25 +106,25 @@ describe('the documentation', () => {
   });
 
   it.each([
-    ['lib/redis-lock.options.ts', 'LockInterceptorOptions', CONFIGURATION],
+    ['lib/nest/module/redis-lock.options.ts', 'LockInterceptorOptions', CONFIGURATION],
     [...TESTING_OPTIONS, 'docs/guide/testing.md'],
     [...MYSQL_OPTIONS, 'docs/stores/mysql.md'],
     [...POSTGRES_OPTIONS, 'docs/stores/postgres.md'],
     [...ZOOKEEPER_OPTIONS, 'docs/stores/zookeeper.md'],
     [...OPENTELEMETRY_OPTIONS, 'docs/operations/telemetry.md'],
     [...LIST_OPTIONS, 'docs/guide/lock-service.md'],
-    ['lib/run-or-delay.ts', 'RunOrDelayOptions', 'docs/guide/job-queues.md'],
-    ['lib/core/listing.ts', 'ListedLock', 'docs/guide/lock-service.md'],
-    ['lib/core/listing.ts', 'LockList', 'docs/guide/lock-service.md'],
-    ['lib/core/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
+    ['lib/nest/service/run-or-delay.ts', 'RunOrDelayOptions', 'docs/guide/job-queues.md'],
+    ['lib/core/service/listing.ts', 'ListedLock', 'docs/guide/lock-service.md'],
+    ['lib/core/service/listing.ts', 'LockList', 'docs/guide/lock-service.md'],
+    ['lib/core/report/lock-events.ts', 'LockEvents', 'docs/operations/events.md'],
     ['lib/core/lease/lease.ts', 'Lease', 'docs/guide/lock-service.md'],
-    ['lib/core/held-locks.ts', 'LockUsage', 'docs/guide/lock-service.md'],
+    ['lib/core/service/held-locks.ts', 'LockUsage', 'docs/guide/lock-service.md'],
     ['lib/core/objects/semaphore.ts', 'Semaphore', 'docs/locks/semaphore.md'],
     ['lib/core/objects/count-down-latch.ts', 'CountDownLatch', 'docs/locks/countdown-latch.md'],
     ['lib/core/settings/object-call.ts', 'WaitOptions', 'docs/locks/semaphore.md'],
-    ['lib/leader/leader.options.ts', 'LeaderOptions', 'docs/locks/leader.md'],
-    ['lib/leader/leadership.ts', 'Leadership', 'docs/locks/leader.md'],
-    ['lib/leader/candidate.ts', 'Candidate', 'docs/locks/leader.md'],
+    ['lib/nest/leader/leader.options.ts', 'LeaderOptions', 'docs/locks/leader.md'],
+    ['lib/nest/leader/leadership.ts', 'Leadership', 'docs/locks/leader.md'],
+    ['lib/nest/leader/candidate.ts', 'Candidate', 'docs/locks/leader.md'],
     ['lib/stores/memory/memory-space.ts', 'MemorySpaceOptions', 'docs/stores/memory.md'],
   ])('names everything of %s: %s in %s', (file, type, path) => {
     // What is inherited from the module's settings is described there.
@@ -135,7 +135,9 @@ describe('the documentation', () => {
   it('names every method of the service on its page', () => {
     const named = wordsIn(section(page('docs/guide/lock-service.md'), 'Methods'));
     expect(
-      membersOf(program, 'lib/lock.service.ts', 'LockService').filter((name) => !named.has(name)),
+      membersOf(program, 'lib/nest/service/lock.service.ts', 'LockService').filter(
+        (name) => !named.has(name),
+      ),
     ).toEqual([]);
   });
 
@@ -239,12 +241,12 @@ describe('the documentation', () => {
 
   it('lists every event in one table with its payload, and every reason of a loss', () => {
     const rows = tablesOf('event').flatMap((table) => table.rows);
-    const events = membersOf(program, 'lib/core/lock-events.ts', 'LockEvents');
+    const events = membersOf(program, 'lib/core/report/lock-events.ts', 'LockEvents');
     expect(firstSpans(rows)).toEqual(events);
     const reasons = literalsOf(program, 'lib/core/errors/lock.errors.ts', 'LossReason');
     expect(rows.flatMap((cells) => codeSpans(cells.join(' ')))).toEqual(expect.arrayContaining(reasons));
     for (const [event = '', payload = ''] of rows) {
-      const fields = fieldsOf(program, 'lib/core/lock-events.ts', 'LockEvents', codeSpans(event)[0]!);
+      const fields = fieldsOf(program, 'lib/core/report/lock-events.ts', 'LockEvents', codeSpans(event)[0]!);
       expect.soft(codeSpans(payload).sort(), event).toEqual(fields.sort());
     }
   });

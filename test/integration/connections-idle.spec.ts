@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import { systemRuntime, type Runtime } from '../../lib/core/runtime.js';
+import { systemRuntime, type Runtime } from '../../lib/core/util/runtime.js';
 import { RedisConnection } from '../../lib/stores/redis/connection/redis-connection.js';
 import { ownClientOptions, resolveEndpoint } from '../../lib/stores/redis/connection/redis-settings.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';

@@ -1,8 +1,8 @@
 import { LockService } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
-import { LockManager } from '../../lib/core/lock-manager.js';
-import { systemRuntime } from '../../lib/core/runtime.js';
-import { resolveOptions } from '../../lib/redis-lock.options.js';
+import { LockManager } from '../../lib/core/service/lock-manager.js';
+import { systemRuntime } from '../../lib/core/util/runtime.js';
+import { resolveOptions } from '../../lib/nest/module/redis-lock.options.js';
 import { until } from '../support/async.js';
 import { STORES } from '../support/stores/stores.js';
 

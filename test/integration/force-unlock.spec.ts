@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
-import type { LockService } from '../../lib/lock.service.js';
+import type { LockService } from '../../lib/nest/service/lock.service.js';
 import { deferred, until, within } from '../support/async.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';
 

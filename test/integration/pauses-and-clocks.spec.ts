@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SuspendAwareClock, systemRuntime } from '../../lib/core/runtime.js';
+import { SuspendAwareClock, systemRuntime } from '../../lib/core/util/runtime.js';
 import { LockLostError } from 'nest-redis-lock';
 import { until } from '../support/async.js';
 import { holdName, newKey, SHORT_WATCHDOG, useLab } from '../support/redis/lab.js';

@@ -8,9 +8,9 @@ import {
   RedisLockModule,
 } from 'nest-redis-lock';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { resolveOptions } from '../../lib/redis-lock.options.js';
-import * as redisStores from '../../lib/redis/index.js';
-import { storeOn } from '../../lib/store-of-options.js';
+import { resolveOptions } from '../../lib/nest/module/redis-lock.options.js';
+import * as redisStores from '../../lib/entries/redis.js';
+import { storeOn } from '../../lib/nest/module/store-of-options.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';
 import { until } from '../support/async.js';
 import { holdName, newKey } from '../support/redis/lab.js';

@@ -7,7 +7,7 @@ import { RedisSentinels } from '../support/servers/redis-sentinels.js';
 import type { RedisServer } from '../support/servers/redis-server.js';
 import { ManualClock } from '../support/redis/manual-clock.js';
 import { failOnUnhandledRejections } from '../support/unhandled-rejections.js';
-import type { Runtime } from '../../lib/core/runtime.js';
+import type { Runtime } from '../../lib/core/util/runtime.js';
 
 failOnUnhandledRejections();
 

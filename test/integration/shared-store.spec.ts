@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { LockManager } from '../../lib/core/lock-manager.js';
+import { LockManager } from '../../lib/core/service/lock-manager.js';
 import { defaultCall } from '../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../lib/core/settings/lock-settings.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';

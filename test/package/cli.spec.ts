@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { createLockService } from 'nest-redis-lock';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { RedisSource } from '../../lib/redis/index.js';
+import type { RedisSource } from '../../lib/entries/redis.js';
 import { within } from '../support/async.js';
 import { freePort, LOOPBACK } from '../support/loopback.js';
 import { node } from '../support/package/command.js';

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { isBuiltin } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -29,10 +29,11 @@ const folders = (path: string): readonly string[] =>
     .filter((entry) => entry.isDirectory())
     .map(({ name }) => name);
 
-/** Entry points: `lib/index.ts` and the index of each folder that has one. */
-const ENTRIES = ['', ...folders('lib')]
-  .filter((name) => existsSync(join(repository, 'lib', name, 'index.ts')))
-  .map((name) => name || 'index');
+/** Entry points: `lib/index.ts` and the files of `lib/entries/`. */
+const ENTRIES = [
+  'index',
+  ...readdirSync(join(repository, 'lib/entries')).map((name) => name.replace(/\.ts$/, '')),
+];
 const STORES = folders('lib/stores');
 /** Layers without Nest, beside the stores: what several entry points need, and what only one of them needs. */
 const LAYERS = ['core', 'common', 'fencing', 'opentelemetry', 'testing'];

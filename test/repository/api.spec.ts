@@ -20,7 +20,7 @@ describe('npm run api', () => {
 
   /** Changes the declarations that the entry point is made of. */
   const addToApi = async (declaration: string): Promise<void> => {
-    const file = copy.path('dist/types/testing/index.d.ts');
+    const file = copy.path('dist/types/entries/testing.d.ts');
     await writeFile(file, `${await readFile(file, 'utf8')}\n${declaration}\n`);
   };
 

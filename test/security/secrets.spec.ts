@@ -3,7 +3,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import type { RedisSource } from 'nest-redis-lock/redis';
 import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.js';
-import { resolveOptions } from '../../lib/redis-lock.options.js';
+import { resolveOptions } from '../../lib/nest/module/redis-lock.options.js';
 import { hashSlot, tagOfSlot } from '../../lib/stores/redis/hash-slot.js';
 import { MysqlStore } from '../../lib/stores/mysql/mysql.store.js';
 import { PostgresStore } from '../../lib/stores/postgres/postgres.store.js';

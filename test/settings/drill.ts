@@ -3,7 +3,7 @@ import type { ExclusiveClaim, PermitClaim } from '../../lib/core/seam/claim.js';
 import type { KindStore } from '../../lib/core/seam/lock-store.js';
 import type { AcquireReply } from '../../lib/core/seam/reply.js';
 import type { SqlStore } from '../../lib/stores/sql/sql.store.js';
-import type { LockService } from '../../lib/lock.service.js';
+import type { LockService } from '../../lib/nest/service/lock.service.js';
 import { within } from '../support/async.js';
 
 /** A lock service as another process would have it, with its store. */

@@ -1,5 +1,5 @@
 import { detached } from '../../lib/core/nesting/section.js';
-import { LockManager } from '../../lib/core/lock-manager.js';
+import { LockManager } from '../../lib/core/service/lock-manager.js';
 import { defaultCall } from '../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../lib/core/settings/lock-settings.js';
 import { RedisStore } from '../../lib/stores/redis/redis.store.js';

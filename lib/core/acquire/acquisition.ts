@@ -1,4 +1,4 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { abortedError, lostError, notReentrantError, selfDeadlockError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import { LeasePart } from '../lease/lease-part.js';
@@ -13,7 +13,7 @@ import { invalidOption } from '../settings/option-checks.js';
 import { eachOnce } from './keys-of-call.js';
 import { OneKey } from './one-key.js';
 import { SeveralKeys } from './several-keys.js';
-import type { Wait } from './wait.js';
+import type { Wait } from '../wait/wait.js';
 
 /** A key of one call, and its name in the store. */
 interface NamedKey {

@@ -1,7 +1,7 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import type { Claim } from '../seam/claim.js';
 import { MAX_LEASES } from './hand-off-batch.js';
-import { sendableUntil, type TimedWait } from './wait.js';
+import { sendableUntil, type TimedWait } from '../wait/wait.js';
 import type { WantedHold } from './wanted-hold.js';
 
 /** Returns the claim as it may be sent now: also after its time, a caller asks once whether the store works. */

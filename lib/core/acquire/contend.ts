@@ -1,8 +1,8 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { lostError, storeError, takenError } from '../errors/error-messages.js';
 import { kindOf } from '../kinds/kinds.js';
 import { Hold } from '../lease/hold.js';
-import type { LossReason } from '../lock-events.js';
+import type { LossReason } from '../report/lock-events.js';
 import type { Claim } from '../seam/claim.js';
 import type { Grant } from '../seam/grant.js';
 import type { QueueEntryOutcome } from '../seam/queue-entry.js';
@@ -17,8 +17,8 @@ import type { LocalQueue } from './local-queue.js';
 import type { EntryState } from './entry-keeper.js';
 import { letOthersLook, neverNotified, pauseInOutage, yieldToOthers } from './pauses.js';
 import { beginBatch, MAX_BATCH_MS, MAX_LEASES, leasesFor } from './hand-off-batch.js';
-import { deadlineOf, type Wait } from './wait.js';
-import { NOT_SUBSCRIBED_RETRY_MS } from './wake-up.js';
+import { deadlineOf, type Wait } from '../wait/wait.js';
+import { NOT_SUBSCRIBED_RETRY_MS } from '../wait/wake-up.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /** Number of grants that had expired on arrival after which the caller gets `LockLostError`. */

@@ -1,10 +1,10 @@
-import { CompactingMap } from '../compacting.js';
-import { later } from '../later.js';
-import { portionsOf } from '../portions.js';
-import type { Runtime } from '../runtime.js';
+import { CompactingMap } from '../util/compacting.js';
+import { later } from '../util/later.js';
+import { portionsOf } from '../util/portions.js';
+import type { Runtime } from '../util/runtime.js';
 import { livingFor, type QueueEntryTerms } from '../seam/claim.js';
 import type { QueueEntryReply } from '../seam/reply.js';
-import type { StoreRequests } from '../store-requests.js';
+import type { StoreRequests } from '../context/store-requests.js';
 import type { OwnEntry } from './own-entry.js';
 
 /** Shortest refresh period, in ms. */

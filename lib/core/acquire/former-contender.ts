@@ -1,5 +1,5 @@
 import type { HoldEndListener } from '../lease/hold.js';
-import type { Runtime } from '../runtime.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Yielding } from './yielding.js';
 
 /** The queue whose callers have the holds. */

@@ -1,6 +1,6 @@
 import { LockConfigurationError, LockKeyError } from '../errors/lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';
-import type { ShowKey } from '../shown-key.js';
+import type { ShowKey } from '../util/shown-key.js';
 import type { KeyOfCall } from '../settings/acquire-options.js';
 import { checkOnceMode, type LockCall } from '../settings/lock-call.js';
 

@@ -1,5 +1,5 @@
-import type { LockLogger } from '../lock-events.js';
-import type { ShowKey } from '../shown-key.js';
+import type { LockLogger } from '../report/lock-events.js';
+import type { ShowKey } from '../util/shown-key.js';
 
 /** So that what was told once needs a bounded memory. */
 const MAX_KEYS = 1_000;

@@ -2,13 +2,13 @@ import { abortedError, queueFullError, storeError, takenError } from '../errors/
 import type { HoldEndListener, Hold } from '../lease/hold.js';
 import type { Blocking } from '../seam/reply.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
-import { waitFor } from '../wait-for.js';
+import { waitFor } from '../util/wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
-import { deadlineOf, sendableUntil, type Wait } from './wait.js';
+import { deadlineOf, sendableUntil, type Wait } from '../wait/wait.js';
 import type { QueueHost } from './queue-host.js';
 import type { Waiter } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
-import { WakeUp } from './wake-up.js';
+import { WakeUp } from '../wait/wake-up.js';
 import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
 import { LocalWaiters } from './local-waiters.js';
 import { SharedHold } from './shared-hold.js';

@@ -1,4 +1,4 @@
-import { CompactingMap } from '../compacting.js';
+import { CompactingMap } from '../util/compacting.js';
 import { queueFullError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import { LocalQueue } from './local-queue.js';

@@ -1,5 +1,5 @@
-import { ArrivalOrder } from './arrival-order.js';
-import { sendableUntil } from './wait.js';
+import { ArrivalOrder } from '../wait/arrival-order.js';
+import { sendableUntil } from '../wait/wait.js';
 import type { Waiter } from './waiter.js';
 
 /** Callers in a local queue, in the order of their arrival. */

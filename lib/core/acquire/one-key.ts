@@ -1,4 +1,4 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { abortedError, storeError, takenError } from '../errors/error-messages.js';
 import { isTaken } from '../errors/lock.errors.js';
 import { kindOf } from '../kinds/kinds.js';
@@ -6,11 +6,11 @@ import type { Hold } from '../lease/hold.js';
 import type { Releasing } from '../lease/releasing.js';
 import { renewalOf } from '../lease/renewal.js';
 import type { LockCall } from '../settings/lock-call.js';
-import { waitFor } from '../wait-for.js';
+import { waitFor } from '../util/wait-for.js';
 import { contend } from './contend.js';
 import { LimitLog } from './limit-log.js';
 import type { Concurrent, LocalQueue } from './local-queue.js';
-import { deadlineOf, type Wait } from './wait.js';
+import { deadlineOf, type Wait } from '../wait/wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
 /**

@@ -1,8 +1,8 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { storeError } from '../errors/error-messages.js';
 import type { Claim } from '../seam/claim.js';
 import type { LocalQueue } from './local-queue.js';
-import { deadlineOf, type Wait } from './wait.js';
+import { deadlineOf, type Wait } from '../wait/wait.js';
 
 /** Longest pause before a retry after a foreign release, in ms: 1 ms for each position in the wait queue. */
 const LONGEST_STEP_ASIDE_MS = 20;

@@ -1,12 +1,12 @@
 import type { Hold } from '../lease/hold.js';
 import type { Outages } from '../outage/outages.js';
-import type { Portions } from '../portions.js';
-import type { Runtime } from '../runtime.js';
+import type { Portions } from '../util/portions.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
-import type { ShowKey } from '../shown-key.js';
+import type { ShowKey } from '../util/shown-key.js';
 import type { OwnEntry } from './own-entry.js';
-import type { SlowWaits } from './slow-waits.js';
+import type { SlowWaits } from '../wait/slow-waits.js';
 
 /** What the local queues of one kind need of the service instance. */
 export interface QueueHost<Queue> {

@@ -1,9 +1,9 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
 import type { LeasePart } from '../lease/lease-part.js';
 import type { Taken } from '../seam/reply.js';
-import { MIN_UNSENT_MS } from './wait.js';
+import { MIN_UNSENT_MS } from '../wait/wait.js';
 
 /** Whether a read-write lock has taken the place of an exclusive hold. */
 const hasIntruder = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';

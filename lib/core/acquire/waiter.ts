@@ -1,5 +1,5 @@
 import type { Hold } from '../lease/hold.js';
-import type { Wait } from './wait.js';
+import type { Wait } from '../wait/wait.js';
 
 /** Caller in a local queue. */
 export interface Waiter {

@@ -10,7 +10,7 @@ import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Blocking, HeldAs } from '../seam/reply.js';
 import { StoreFailure, textWithCause } from '../seam/store-failure.js';
-import type { ShownKey } from '../shown-key.js';
+import type { ShownKey } from '../util/shown-key.js';
 
 /**
  * Errors of the core, in one place. Each says what happened, to which key, after how long, and what to do. Its key is the

@@ -1,4 +1,4 @@
-import type { LockHolder } from '../holders/process-record.js';
+import type { LockHolder } from '../seam/process-record.js';
 import type { HeldAs } from '../seam/reply.js';
 import type { StoreOutcome } from '../seam/store-failure.js';
 

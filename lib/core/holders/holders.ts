@@ -1,10 +1,10 @@
-import type { Runtime } from '../runtime.js';
+import type { Runtime } from '../util/runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Holder, KeyState } from '../seam/reply.js';
-import { waitFor } from '../wait-for.js';
+import { waitFor } from '../util/wait-for.js';
 import type { OwnProcess } from './own-process.js';
-import { holderOf, holderWith, recordIn, type LockHolder } from './process-record.js';
+import { holderOf, holderWith, recordIn, type LockHolder } from '../seam/process-record.js';
 import { factsOfOwners, Questions, type HoldFacts, type OwnHold } from './questions.js';
 
 /** Maximum delay of an error or an event by the look for the holder, in ms. */

@@ -1,11 +1,11 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import type { LockLogger } from '../lock-events.js';
-import type { Runtime } from '../runtime.js';
+import type { LockLogger } from '../report/lock-events.js';
+import type { Runtime } from '../util/runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
-import { withinMs } from '../wait-for.js';
+import { withinMs } from '../util/wait-for.js';
 import { answerTo } from './questions.js';
 import type { OwnHold } from './questions.js';
-import { holderWith, type LockHolder } from './process-record.js';
+import { holderWith, type LockHolder } from '../seam/process-record.js';
 import { appNameOf, ownRecord } from './this-process.js';
 
 /** Delay of the first record after the first hold, in ms: a process that ends sooner writes nothing. */

@@ -1,7 +1,7 @@
-import type { Runtime } from '../runtime.js';
+import type { Runtime } from '../util/runtime.js';
 import type { ProcessNotes } from '../seam/process-notes.js';
-import { waitFor } from '../wait-for.js';
-import { objectIn, textIn } from './process-record.js';
+import { waitFor } from '../util/wait-for.js';
+import { objectIn, textIn } from '../seam/process-record.js';
 
 /** How long an answer stays in the store, in ms, if its reader has gone. */
 const ANSWER_TTL_MS = 2_000;

@@ -2,7 +2,7 @@
 import { promises } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
-import { objectIn, textIn, type ProcessRecord } from './process-record.js';
+import { objectIn, textIn, type ProcessRecord } from '../seam/process-record.js';
 
 /** Returns the record of this process. */
 export const ownRecord = (appName: string | undefined): ProcessRecord => ({

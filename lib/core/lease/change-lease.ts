@@ -1,4 +1,4 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { storeError } from '../errors/error-messages.js';
 import { withLabel, LockConfigurationError } from '../errors/lock.errors.js';
 import { kindOf, type LockKind } from '../kinds/kinds.js';

@@ -1,4 +1,4 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 
 /** Ends all holds of a key, also those of this process. Resolves with true when there was one in the store. */
 export const forceUnlock = async (core: CoreContext, key: string): Promise<boolean> => {

@@ -1,4 +1,4 @@
-import type { LossReason } from '../lock-events.js';
+import type { LossReason } from '../report/lock-events.js';
 import type { LockKind } from '../kinds/kinds.js';
 import type { Claim } from '../seam/claim.js';
 import type { Session } from '../seam/lease-model.js';

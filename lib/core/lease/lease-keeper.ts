@@ -1,10 +1,10 @@
-import { onAbort } from '../abort-listeners.js';
-import { CompactingMap } from '../compacting.js';
-import type { LossReason } from '../lock-events.js';
-import type { Runtime } from '../runtime.js';
+import { onAbort } from '../util/abort-listeners.js';
+import { CompactingMap } from '../util/compacting.js';
+import type { LossReason } from '../report/lock-events.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Session } from '../seam/lease-model.js';
 import type { ExtendReply } from '../seam/reply.js';
-import type { StoreRequests } from '../store-requests.js';
+import type { StoreRequests } from '../context/store-requests.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold, HoldState } from './hold.js';
 import { renewalOf } from './renewal.js';

@@ -1,6 +1,6 @@
 import type { SiblingQueue } from '../nesting/sibling-queue.js';
 import type { Hold, HoldState } from './hold.js';
-import type { LossReason } from '../lock-events.js';
+import type { LossReason } from '../report/lock-events.js';
 
 /**
  * One key of a lease: its own hold, or an entry into the part of an outer lease. A nested part ends with its own lease,

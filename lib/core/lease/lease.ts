@@ -9,11 +9,11 @@ import {
   withLabel,
   type LockLostError,
 } from '../errors/lock.errors.js';
-import { formatValue } from '../errors/describe.js';
+import { formatValue } from '../util/describe.js';
 import { invalidOption } from '../settings/option-checks.js';
 import { callInside } from '../nesting/callable-inside.js';
 import type { SiblingQueue } from '../nesting/sibling-queue.js';
-import type { ShownKey } from '../shown-key.js';
+import type { ShownKey } from '../util/shown-key.js';
 
 /** Methods of the service that a lease calls. */
 export interface LeaseHost {

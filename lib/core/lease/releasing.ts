@@ -1,6 +1,6 @@
-import type { CoreContext } from '../core-context.js';
+import type { CoreContext } from '../context/core-context.js';
 import { lostError, storeError } from '../errors/error-messages.js';
-import { formatValue } from '../errors/describe.js';
+import { formatValue } from '../util/describe.js';
 import { withLabel } from '../errors/lock.errors.js';
 import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';

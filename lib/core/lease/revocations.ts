@@ -1,6 +1,11 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import { LockEventHub, type LockEventListener, type LockEvents, type LockLogger } from '../lock-events.js';
-import type { ShowKey, WithShownKey } from '../shown-key.js';
+import {
+  LockEventHub,
+  type LockEventListener,
+  type LockEvents,
+  type LockLogger,
+} from '../report/lock-events.js';
+import type { ShowKey, WithShownKey } from '../util/shown-key.js';
 import type { LockStore } from '../seam/lock-store.js';
 import type { Hold } from './hold.js';
 

@@ -1,5 +1,5 @@
-import type { CoreContext } from '../core-context.js';
-import { formatValue } from '../errors/describe.js';
+import type { CoreContext } from '../context/core-context.js';
+import { formatValue } from '../util/describe.js';
 import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';

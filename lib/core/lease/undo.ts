@@ -1,4 +1,4 @@
-import type { Runtime } from '../runtime.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { ReleaseOptions } from '../seam/lock-store.js';
 import type { QueueEntry } from '../seam/queue-entry.js';

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import { formatValue } from '../errors/describe.js';
+import { formatValue } from '../util/describe.js';
 
 /** A method that a decorator has wrapped. */
 interface WrappedMethod {

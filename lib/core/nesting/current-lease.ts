@@ -2,7 +2,7 @@ import { currentSection } from './section.js';
 import type { Lease } from '../lease/lease.js';
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import { invalidOption } from '../settings/option-checks.js';
-import { formatValue } from '../errors/describe.js';
+import { formatValue } from '../util/describe.js';
 
 /**
  * Like {@link currentLease}, but returns undefined outside a locked section. Use it to check whether code runs inside

@@ -1,9 +1,9 @@
 import { endlessForItselfError, heldAroundText } from '../errors/error-messages.js';
 import { isTaken } from '../errors/lock.errors.js';
 import type { LeasePart } from '../lease/lease-part.js';
-import type { LockLogger } from '../lock-events.js';
+import type { LockLogger } from '../report/lock-events.js';
 import type { LockCall } from '../settings/lock-call.js';
-import type { ShowKey } from '../shown-key.js';
+import type { ShowKey } from '../util/shown-key.js';
 import { partAround } from './section.js';
 
 /** More pairs than an app has methods that call each other: the set stays bounded. */

@@ -1,5 +1,5 @@
-import type { LockLogger } from '../lock-events.js';
-import type { ShowKey } from '../shown-key.js';
+import type { LockLogger } from '../report/lock-events.js';
+import type { ShowKey } from '../util/shown-key.js';
 import { partAround } from './section.js';
 
 /** Detects waits inside sections that can deadlock with callers that take the keys in another order. */

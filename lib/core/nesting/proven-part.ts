@@ -2,7 +2,7 @@ import { kindOf, type LockKind } from '../kinds/kinds.js';
 import type { Lease } from '../lease/lease.js';
 import { LeasePart } from '../lease/lease-part.js';
 import type { LeaseKeeper } from '../lease/lease-keeper.js';
-import type { Wait } from '../acquire/wait.js';
+import type { Wait } from '../wait/wait.js';
 import { SiblingQueue, type SiblingsHost } from './sibling-queue.js';
 
 /**

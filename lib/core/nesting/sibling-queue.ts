@@ -1,9 +1,9 @@
 import { abortedError, takenError } from '../errors/error-messages.js';
 import type { Hold } from '../lease/hold.js';
-import { deadlineOf, type Wait } from '../acquire/wait.js';
-import type { Runtime } from '../runtime.js';
-import type { ShowKey } from '../shown-key.js';
-import { waitFor } from '../wait-for.js';
+import { deadlineOf, type Wait } from '../wait/wait.js';
+import type { Runtime } from '../util/runtime.js';
+import type { ShowKey } from '../util/shown-key.js';
+import { waitFor } from '../util/wait-for.js';
 
 /** The nested call that is inside. It is notified when the lease around it ends first. */
 export interface Inside {

@@ -1,6 +1,6 @@
 import { latchClosedError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
-import { printsOnly } from '../printing.js';
+import { printsOnly } from '../util/printing.js';
 import type { LatchStore } from '../seam/object-stores.js';
 import { checkAmount, resolveWait, type ObjectCall, type WaitOptions } from '../settings/object-call.js';
 import type { ObjectContext, ObjectRequest } from './object-context.js';

@@ -1,12 +1,12 @@
-import { CompactingMap } from '../compacting.js';
-import type { CoreContext } from '../core-context.js';
+import { CompactingMap } from '../util/compacting.js';
+import type { CoreContext } from '../context/core-context.js';
 import { closedError, objectStoreError } from '../errors/error-messages.js';
-import type { InFlight } from '../in-flight.js';
+import type { InFlight } from '../util/in-flight.js';
 import { isNested } from '../nesting/section.js';
 import type { ObjectCall } from '../settings/object-call.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { isNotExecuted } from '../seam/store-failure.js';
-import type { TimedWait } from '../acquire/wait.js';
+import type { TimedWait } from '../wait/wait.js';
 import { Waiters } from './waiters.js';
 
 /** Request of a semaphore or a latch, as error messages describe it. */

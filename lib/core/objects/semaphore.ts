@@ -1,6 +1,6 @@
 import { noPermitsError, semaphoreFullError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
-import { printsOnly } from '../printing.js';
+import { printsOnly } from '../util/printing.js';
 import type { SemaphoreStore } from '../seam/object-stores.js';
 import {
   checkAmount,

@@ -1,5 +1,5 @@
-import { NOT_SUBSCRIBED_RETRY_MS } from '../acquire/wake-up.js';
-import { deadlineOf, type TimedWait } from '../acquire/wait.js';
+import { NOT_SUBSCRIBED_RETRY_MS } from '../wait/wake-up.js';
+import { deadlineOf, type TimedWait } from '../wait/wait.js';
 import { objectStoreError } from '../errors/error-messages.js';
 import { withStackFromHere } from '../errors/lock.errors.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';

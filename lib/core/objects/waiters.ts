@@ -1,10 +1,10 @@
-import { CompactingMap } from '../compacting.js';
-import type { Runtime } from '../runtime.js';
+import { CompactingMap } from '../util/compacting.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { StoreFailure } from '../seam/store-failure.js';
 import { KeyOutage } from '../outage/key-outage.js';
 import type { Outages } from '../outage/outages.js';
-import { waitFor } from '../wait-for.js';
+import { waitFor } from '../util/wait-for.js';
 
 /** One caller, and how to reach it while it sleeps. */
 interface Sleeper {

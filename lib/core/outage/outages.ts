@@ -1,4 +1,4 @@
-import type { Runtime } from '../runtime.js';
+import type { Runtime } from '../util/runtime.js';
 
 /** Pause before all try again, in ms. It doubles with each failed try, up to the longest. */
 const FIRST_PAUSE_MS = 50;

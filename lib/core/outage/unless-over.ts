@@ -1,6 +1,6 @@
-import { deadlineOf, type TimedWait } from '../acquire/wait.js';
-import type { CoreContext } from '../core-context.js';
-import { waitFor } from '../wait-for.js';
+import { deadlineOf, type TimedWait } from '../wait/wait.js';
+import type { CoreContext } from '../context/core-context.js';
+import { waitFor } from '../util/wait-for.js';
 
 /**
  * Sends a request that changes nothing, while the store fails. The end of the wait, an abort and a shutdown do not wait

@@ -1,5 +1,5 @@
 import type { LockKind } from '../kinds/kinds.js';
-import type { Runtime } from '../runtime.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Claim, ClaimOf } from './claim.js';
 import type { KindTraits } from './kind-traits.js';
 import type { LeaseModel } from './lease-model.js';

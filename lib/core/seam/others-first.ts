@@ -1,5 +1,5 @@
-import { CompactingMap } from '../compacting.js';
-import type { Runtime } from '../runtime.js';
+import { CompactingMap } from '../util/compacting.js';
+import type { Runtime } from '../util/runtime.js';
 import type { Claim } from './claim.js';
 import type { ReleaseReply } from './reply.js';
 

@@ -1,4 +1,4 @@
-import { textOf } from '../errors/describe.js';
+import { textOf } from '../util/describe.js';
 /** Whether a failed request may have changed anything in the store. */
 export type StoreOutcome = 'not-executed' | 'unknown';
 

@@ -1,4 +1,4 @@
-import { isArray } from '../errors/describe.js';
+import { isArray } from '../util/describe.js';
 import type { LockKind } from '../kinds/kinds.js';
 import { Lease } from '../lease/lease.js';
 import {

@@ -1,5 +1,5 @@
 import { LockConfigurationError, withStackFromHere } from '../errors/lock.errors.js';
-import { formatValue, isArray, textOf } from '../errors/describe.js';
+import { formatValue, isArray, textOf } from '../util/describe.js';
 
 /** Maximum duration: 366 days. Redis allows more, but a longer lease is a mistake. */
 const MAX_LEASE_MS = 366 * 24 * 3_600_000;

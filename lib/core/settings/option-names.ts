@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
-import { formatValue } from '../errors/describe.js';
+import { formatValue } from '../util/describe.js';
 
 /** Names of all options of a type; the compiler reports a missing one. */
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };

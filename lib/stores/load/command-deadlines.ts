@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 
 /** Delay of a timer, in ms, above which the event loop counts as blocked. */
 const STOOD_STILL_MS = 50;

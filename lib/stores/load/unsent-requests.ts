@@ -1,5 +1,5 @@
-import { onAbort } from '../../core/abort-listeners.js';
-import type { Runtime } from '../../core/runtime.js';
+import { onAbort } from '../../core/util/abort-listeners.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { MAX_UNSENT, type Load } from './load.js';
 import { RequestQueue, type Queued, type Urgency } from './request-queue.js';

@@ -1,5 +1,5 @@
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
-import { later } from '../../core/later.js';
+import { later } from '../../core/util/later.js';
 
 interface Note {
   readonly text: string;

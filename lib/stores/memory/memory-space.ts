@@ -2,7 +2,7 @@ import type { ClaimOf } from '../../core/seam/claim.js';
 import type { LockKind } from '../../core/kinds/kinds.js';
 import type { Grant } from '../../core/seam/grant.js';
 import { heldState, type KeyState, type PermitState } from '../../core/seam/reply.js';
-import { printsOnly } from '../../core/printing.js';
+import { printsOnly } from '../../core/util/printing.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkFunction, checkObject } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';

@@ -1,5 +1,5 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
-import { printsOnly } from '../../core/printing.js';
+import { printsOnly } from '../../core/util/printing.js';
 import type { LockStore, Watch, WatchListener, StoreHost } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
@@ -11,7 +11,7 @@ import type { KeyState, PermitState } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { checkObject, reading, invalidOption } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
-import { later } from '../../core/later.js';
+import { later } from '../../core/util/later.js';
 import { MemoryLatches, MemorySemaphores } from './memory-objects.js';
 import { MemoryKind, type MemoryHost } from './memory-kind.js';
 import { CLOCKS, MemorySpace, type MemorySpaceOptions } from './memory-space.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { Lane } from '../sql/lane.js';
 import { HEIR_MS, type Place, type Places, type Sight, type WakeUps } from '../sql/places.js';
 import type { SqlSession, Statement } from '../sql/sql.js';

@@ -1,5 +1,5 @@
 import type { ConnectionOptions } from 'mysql2';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
 import { rehearse } from '../sql/rehearsal.js';
 import { raw, sql, SqlFailure, type SqlSession, type Statement } from '../sql/sql.js';

@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'mysql2';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { checkLogin, invalidOption, reading } from '../../core/settings/option-checks.js';
 import { checkNames } from '../../core/settings/option-names.js';
 import { DEFAULT_TABLE, hasOpenPassword, resolveSqlOptions } from '../sql/sql-options.js';

@@ -1,5 +1,5 @@
 import type { ClientConfig } from 'pg';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { PermitState } from '../../core/seam/reply.js';
 import type { StoreHost } from '../../core/seam/lock-store.js';
 import { rehearse } from '../sql/rehearsal.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { OWN_PREFIX } from '../key-rule.js';
 import type { NoteMessages } from '../sql/sql-dialect.js';
 import { SELDOM_MS, type Places, type WakeUps } from '../sql/places.js';

@@ -1,5 +1,5 @@
 import { Client, type ClientConfig, type QueryConfig } from 'pg';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { type Sql, SqlFailure, type SqlSession, type SqlValue, type Statement } from '../sql/sql.js';
 
 /** States of a statement that others have locked out, or that met others in another order. */

@@ -1,7 +1,7 @@
 import { DEFAULT_COMMAND_TIMEOUT_MS } from '../../core/settings/lock-settings.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { systemRuntime, type Runtime } from '../../core/runtime.js';
-import { printsOnly } from '../../core/printing.js';
+import { systemRuntime, type Runtime } from '../../core/util/runtime.js';
+import { printsOnly } from '../../core/util/printing.js';
 import { checkChoice, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
 import type { Claim } from '../../core/seam/claim.js';

@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { invalidOption } from '../../core/settings/option-checks.js';
 import { resolveCluster, type ClusterLike, type RedisClusterOptions } from './cluster/cluster-settings.js';
 import { RedisCluster } from './cluster/redis-cluster.js';

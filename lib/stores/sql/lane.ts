@@ -1,4 +1,4 @@
-import { unbound, type Runtime } from '../../core/runtime.js';
+import { unbound, type Runtime } from '../../core/util/runtime.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { CommandDeadlines, type PendingCommand } from '../load/command-deadlines.js';
 import { Load } from '../load/load.js';

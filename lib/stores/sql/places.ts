@@ -1,5 +1,5 @@
-import { holderOf } from '../../core/holders/process-record.js';
-import type { Runtime } from '../../core/runtime.js';
+import { holderOf } from '../../core/seam/process-record.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { Watch, WatchListener } from '../../core/seam/lock-store.js';
 import type { AcquireReply } from '../../core/seam/reply.js';

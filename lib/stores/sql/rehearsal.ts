@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { ExclusiveClaim, PermitClaim } from '../../core/seam/claim.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import { OWN_PREFIX } from '../key-rule.js';

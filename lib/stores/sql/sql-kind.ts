@@ -1,5 +1,5 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { ClaimOf } from '../../core/seam/claim.js';
 import type { KindTraits } from '../../core/seam/kind-traits.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';

@@ -1,4 +1,4 @@
-import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import { systemRuntime, type Runtime } from '../../core/util/runtime.js';
 import { checkChoice, checkMs, invalidOption } from '../../core/settings/option-checks.js';
 
 const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;

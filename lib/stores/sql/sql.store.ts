@@ -1,6 +1,6 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
-import { printsOnly } from '../../core/printing.js';
+import { printsOnly } from '../../core/util/printing.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListedKey, ListReply, ListRequest } from '../../core/seam/listing.js';
 import type { LockStore, StoreHost } from '../../core/seam/lock-store.js';

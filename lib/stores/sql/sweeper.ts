@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 
 /** How often rows are swept, in ms. Processes that share a table do so at different times. */
 const SWEEP_MS = 3_600_000;

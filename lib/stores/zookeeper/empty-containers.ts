@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { remove } from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';
 import type { ZkSession } from './zk-session.js';

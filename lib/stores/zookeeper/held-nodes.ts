@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { Place } from './place.js';
 import { getData, setData, type ZkRequest } from './requests.js';
 import { CODE, hasCode } from './zk-failure.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { Grant } from '../../core/seam/grant.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';

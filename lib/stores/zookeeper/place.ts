@@ -1,5 +1,5 @@
-import { onAbort } from '../../core/abort-listeners.js';
-import { CompactingMap } from '../../core/compacting.js';
+import { onAbort } from '../../core/util/abort-listeners.js';
+import { CompactingMap } from '../../core/util/compacting.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import type { StoreQueueEntry } from '../../core/seam/queue-entry.js';

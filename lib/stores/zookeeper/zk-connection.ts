@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { StoreFailure } from '../../core/seam/store-failure.js';
 import { Load } from '../load/load.js';
 import { UnsentRequests, type Unsent as AnyUnsent } from '../load/unsent-requests.js';

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
-import { onAbort } from '../../core/abort-listeners.js';
-import type { Runtime } from '../../core/runtime.js';
+import { onAbort } from '../../core/util/abort-listeners.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { Session } from '../../core/seam/lease-model.js';
 import { withdrawn } from '../load/unsent-requests.js';
 import { Life } from './life.js';

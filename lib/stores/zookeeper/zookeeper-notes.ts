@@ -1,4 +1,4 @@
-import type { Runtime } from '../../core/runtime.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import type { ProcessNotes } from '../../core/seam/process-notes.js';
 import { Inbox } from './inbox.js';
 import { CREATE_TRIES, type NodeParents } from './node-parents.js';

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { printsOnly } from '../../core/printing.js';
-import { systemRuntime, type Runtime } from '../../core/runtime.js';
+import { printsOnly } from '../../core/util/printing.js';
+import { systemRuntime, type Runtime } from '../../core/util/runtime.js';
 import { LockConfigurationError } from '../../core/errors/lock.errors.js';
 import type { LeaseModel } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';

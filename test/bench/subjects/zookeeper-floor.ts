@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import {
   aclsFor,
   CONTAINER,

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import {

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import type { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockManager } from '../../../lib/core/service/lock-manager.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { defaultCall, LockCall } from '../../../lib/core/settings/lock-call.js';
 import type { DEFAULT_SETTINGS, LockSettings } from '../../../lib/core/settings/lock-settings.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import { SqlFailure, type Statement } from '../../../lib/stores/sql/sql.js';
 import { SqlStore } from '../../../lib/stores/sql/sql.store.js';

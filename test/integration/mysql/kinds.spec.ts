@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from 'nest-redis-lock';
 import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { until } from '../../support/async.js';
 import { MysqlLab, newKey, NOW } from '../../support/mysql/mysql-lab.js';
 

@@ -3,7 +3,7 @@ import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { LockConfigurationError, LockService, RedisLockModule } from 'nest-redis-lock';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { checkConnections } from '../../../lib/stores/mysql/mysql-checks.js';
 import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import { migrationOf } from '../../../lib/stores/mysql/mysql-migration.js';

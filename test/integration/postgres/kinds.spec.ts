@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from 'nest-redis-lock';
 import { PostgresDialect } from '../../../lib/stores/postgres/postgres-dialect.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { until, within } from '../../support/async.js';
 import { PostgresLab, newKey, NOW } from '../../support/postgres/postgres-lab.js';
 

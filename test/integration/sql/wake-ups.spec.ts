@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { LockService } from '../../../lib/lock.service.js';
+import type { LockService } from '../../../lib/nest/service/lock.service.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { until } from '../../support/async.js';
 import { MysqlLab } from '../../support/mysql/mysql-lab.js';

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { until } from '../../support/async.js';
 import { newKey, pathOf, ZooKeeperLab } from '../../support/zookeeper/zookeeper-lab.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LockLostError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { until } from '../../support/async.js';
 import { claimFor, expectGranted } from '../../support/stores/harness.js';
 import { storeHost } from '../../support/stores/store-host.js';

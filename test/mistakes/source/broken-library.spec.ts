@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import type { deadlineOf } from '../../../lib/core/acquire/wait.js';
+import type { deadlineOf } from '../../../lib/core/wait/wait.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { breakLibrary } from './broken-library.js';
 

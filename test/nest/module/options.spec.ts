@@ -1,7 +1,7 @@
 import { MemoryStore } from 'nest-redis-lock/testing';
 import { describe, expect, it } from 'vitest';
 import { RedisLockModule, type RedisLockModuleOptions } from 'nest-redis-lock';
-import { resolveOptions } from '../../../lib/redis-lock.options.js';
+import { resolveOptions } from '../../../lib/nest/module/redis-lock.options.js';
 import { useApps } from '../../support/nest/apps.js';
 import { RedisStore } from 'nest-redis-lock/redis';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { resolveOptions } from '../../../lib/redis-lock.options.js';
+import { resolveOptions } from '../../../lib/nest/module/redis-lock.options.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { PLACES } from './places.js';
 import { expectRefusal, messageOf, outcomeOf } from './refusal.js';

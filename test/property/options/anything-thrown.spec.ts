@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
-import { LockService } from '../../../lib/lock.service.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { collectUnhandledRejections } from '../../support/async.js';
 import { forAnyValue } from '../../support/property/any-value.js';

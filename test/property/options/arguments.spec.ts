@@ -9,7 +9,7 @@ import {
   type LockEvents,
 } from 'nest-redis-lock';
 import { bindLocks } from 'nest-redis-lock/testing';
-import { isArray } from '../../../lib/core/errors/describe.js';
+import { isArray } from '../../../lib/core/util/describe.js';
 import { compileKey } from '../../../lib/key/key-template.js';
 import { forAnyValue } from '../../support/property/any-value.js';
 import { isKey, isKeyOrKeys, isLockable } from './good-keys.js';

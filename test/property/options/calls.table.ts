@@ -8,8 +8,8 @@ import type {
   SectionOptions,
 } from '../../../lib/core/settings/acquire-options.js';
 import type { WaitOptions } from '../../../lib/core/settings/object-call.js';
-import type { LeaderOptions, LeadOptions } from '../../../lib/leader/leader.options.js';
-import type { DecoratorOptions } from '../../../lib/locked/locked.options.js';
+import type { LeaderOptions, LeadOptions } from '../../../lib/nest/leader/leader.options.js';
+import type { DecoratorOptions } from '../../../lib/nest/locked/locked.options.js';
 import { watched } from '../../support/core/core-under-test.js';
 import { settled } from '../../support/core/virtual-runtime.js';
 import {

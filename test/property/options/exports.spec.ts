@@ -10,7 +10,7 @@ import * as store from 'nest-redis-lock/store';
 import * as testing from 'nest-redis-lock/testing';
 import * as zookeeper from 'nest-redis-lock/zookeeper';
 import { LockConfigurationError, LockKeyError } from 'nest-redis-lock';
-import { formatValue } from '../../../lib/core/errors/describe.js';
+import { formatValue } from '../../../lib/core/util/describe.js';
 import { isEmptyObject } from './option.js';
 import { messageOf, outcomeOf } from './refusal.js';
 

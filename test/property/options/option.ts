@@ -1,4 +1,4 @@
-import type { ResolvedOptions } from '../../../lib/redis-lock.options.js';
+import type { ResolvedOptions } from '../../../lib/nest/module/redis-lock.options.js';
 import type { VirtualLocks } from './virtual-locks.js';
 
 /** Locks under the options that a place was given, on a virtual clock. */

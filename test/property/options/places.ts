@@ -20,8 +20,8 @@ import {
   resolveOptions,
   WITHOUT_NEST,
   type LockInterceptorOptions,
-} from '../../../lib/redis-lock.options.js';
-import { leadersIn } from '../../../lib/leader/leader-methods.js';
+} from '../../../lib/nest/module/redis-lock.options.js';
+import { leadersIn } from '../../../lib/nest/leader/leader-methods.js';
 import { resolveTestingSettings, type TestingSettings } from '../../../lib/testing/testing-options.js';
 import { deferred } from '../../support/async.js';
 import * as rows from './calls.table.js';

@@ -1,9 +1,9 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
 import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import { DEFAULT_SETTINGS, type LockSettings } from '../../../lib/core/settings/lock-settings.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
-import { LockService } from '../../../lib/lock.service.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { deferred } from '../../support/async.js';

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { AcquireOptions, SectionOptions } from '../../../lib/core/settings/acquire-options.js';
-import type { LockService } from '../../../lib/lock.service.js';
+import type { LockService } from '../../../lib/nest/service/lock.service.js';
 import { deferred } from '../../support/async.js';
 
 /** How a lock is taken. */

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { LockError, type Lease } from 'nest-redis-lock';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
-import { LockService } from '../../../lib/lock.service.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { Log } from '../../support/core/core-under-test.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';

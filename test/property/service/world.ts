@@ -1,8 +1,8 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
-import { LockService } from '../../../lib/lock.service.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { eventLoopTurn } from '../../support/stores/harness.js';

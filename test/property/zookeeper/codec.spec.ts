@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { Frames } from '../../../lib/stores/zookeeper/frames.js';
 import { JuteReader, JuteWriter, ProtocolError } from '../../../lib/stores/zookeeper/jute.js';
 import {

@@ -1,9 +1,9 @@
 import { inspect } from 'node:util';
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/report/lock-events.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { resolveSettings, type LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
-import { LockService } from '../../../lib/lock.service.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { Log, watched, type Watched } from '../../support/core/core-under-test.js';

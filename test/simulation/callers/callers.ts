@@ -1,5 +1,5 @@
 import type { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
-import type { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { Random } from '../engine/random.js';

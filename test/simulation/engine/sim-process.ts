@@ -1,5 +1,5 @@
 import type { EventOf, EventType } from '../../checker/history.js';
-import type { Runtime } from '../../../lib/core/runtime.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 import type { Agenda, Appointment } from './agenda.js';
 import type { Chronicle } from './chronicle.js';
 import { Random } from './random.js';

@@ -1,5 +1,5 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { Runtime } from '../../../lib/core/runtime.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import type { NodeStore } from '../../../lib/stores/redis/quorum/node-store.js';

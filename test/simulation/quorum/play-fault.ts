@@ -1,4 +1,4 @@
-import type { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockManager } from '../../../lib/core/service/lock-manager.js';
 import type { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import type { Agenda } from '../engine/agenda.js';
 import type { SimProcess } from '../engine/sim-process.js';

@@ -1,4 +1,4 @@
-import type { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockManager } from '../../../lib/core/service/lock-manager.js';
 import type { ConnectionRole } from '../../../lib/stores/redis/connection/redis-client.js';
 import type { CreateRedisClient } from '../../../lib/stores/redis/connection/redis-settings.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';

@@ -1,5 +1,5 @@
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
-import type { LockManager } from '../../../lib/core/lock-manager.js';
+import type { LockManager } from '../../../lib/core/service/lock-manager.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { CORE } from '../core-api.js';
 import { SimClient } from '../client/sim-client.js';

@@ -1,4 +1,4 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { MysqlBell } from '../../../lib/stores/mysql/mysql-bell.js';
 import { PostgresListener } from '../../../lib/stores/postgres/postgres-listener.js';

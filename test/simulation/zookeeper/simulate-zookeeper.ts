@@ -1,4 +1,4 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { ZooKeeperStore } from '../../../lib/stores/zookeeper/zookeeper.store.js';
 import { Witness, type Broken } from '../callers/witness.js';

@@ -1,5 +1,5 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockLogger } from '../../../lib/core/lock-events.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { LockLogger } from '../../../lib/core/report/lock-events.js';
 import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings, type LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { ScriptedStore } from './scripted-store.js';

@@ -1,11 +1,11 @@
-import { SlowWaits } from '../../../lib/core/acquire/slow-waits.js';
+import { SlowWaits } from '../../../lib/core/wait/slow-waits.js';
 import { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
 import type { QueueHost } from '../../../lib/core/acquire/queue-host.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
-import { Portions } from '../../../lib/core/portions.js';
-import type { Runtime } from '../../../lib/core/runtime.js';
+import { Portions } from '../../../lib/core/util/portions.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
-import type { ShownKey } from '../../../lib/core/shown-key.js';
+import type { ShownKey } from '../../../lib/core/util/shown-key.js';
 import type { ScriptedStore } from './scripted-store.js';
 
 export const claimOn = (finalKey: string, owner = `o-${finalKey}`, leaseMs = 30_000): Claim => ({

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../lib/core/runtime.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 
 interface Timer {
   readonly dueAt: number;

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import type { Runtime } from '../../../lib/core/runtime.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 import { hashSlot } from '../../../lib/stores/redis/hash-slot.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 import { until } from '../async.js';

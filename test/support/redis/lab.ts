@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { afterEach, beforeAll } from 'vitest';
-import type { Runtime } from '../../../lib/core/runtime.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 import { ADMIN } from '../servers/redis-configuration.js';
 import type { RedisServerOptions } from '../servers/redis-server.js';
 import { RedisServer } from '../servers/redis-server.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../lib/core/runtime.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
 import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 
 interface Timer {

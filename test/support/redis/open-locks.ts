@@ -1,10 +1,10 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
-import type { Runtime } from '../../../lib/core/runtime.js';
-import { LockService } from '../../../lib/lock.service.js';
-import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
-import * as redisStores from '../../../lib/redis/index.js';
-import { storeOn } from '../../../lib/store-of-options.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/report/lock-events.js';
+import type { Runtime } from '../../../lib/core/util/runtime.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
+import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/nest/module/redis-lock.options.js';
+import * as redisStores from '../../../lib/entries/redis.js';
+import { storeOn } from '../../../lib/nest/module/store-of-options.js';
 import type { RedisStore } from '../../../lib/stores/redis/redis.store.js';
 import { redisStoreOf, type OfRedisStore } from './redis-store-of.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';

@@ -1,4 +1,4 @@
-import { isArray } from '../../../lib/core/errors/describe.js';
+import { isArray } from '../../../lib/core/util/describe.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { QuorumStore, type QuorumStoreOptions } from '../../../lib/stores/redis/quorum/quorum.store.js';
 import { RedisStore, type RedisStoreOptions } from '../../../lib/stores/redis/redis.store.js';

@@ -1,5 +1,5 @@
 import type { Lease } from '../../../lib/core/lease/lease.js';
-import type { LockService } from '../../../lib/lock.service.js';
+import type { LockService } from '../../../lib/nest/service/lock.service.js';
 import type { MysqlStoreOptions } from '../../../lib/stores/mysql/mysql.store.js';
 import type { SqlStore } from '../../../lib/stores/sql/sql.store.js';
 import { until } from '../async.js';

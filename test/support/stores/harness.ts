@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { Poller } from '../../../lib/core/acquire/poller.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { Poller } from '../../../lib/core/wait/poller.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import type { LockKind } from '../../../lib/core/kinds/kinds.js';
 import type { Claim, ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type {

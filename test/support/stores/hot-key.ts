@@ -1,4 +1,4 @@
-import type { LockService } from '../../../lib/lock.service.js';
+import type { LockService } from '../../../lib/nest/service/lock.service.js';
 
 const TURNS = 120;
 const WAIT = { waitMs: 20_000 };

@@ -1,8 +1,8 @@
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/report/lock-events.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
-import { LockService } from '../../../lib/lock.service.js';
-import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/redis-lock.options.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
+import { resolveOptions, type RedisLockModuleOptions } from '../../../lib/nest/module/redis-lock.options.js';
 
 export type StoreLocksOptions = Omit<RedisLockModuleOptions, 'redis' | 'store' | 'interceptor'>;
 

@@ -1,4 +1,4 @@
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { QuorumStore } from '../../../lib/stores/redis/quorum/quorum.store.js';

@@ -1,4 +1,4 @@
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import type { StoreHost } from '../../../lib/core/seam/lock-store.js';
 
 /** A lock service as its store sees it, for tests of a store alone. */

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { create, getChildren, PERSISTENT, remove } from '../../../lib/stores/zookeeper/requests.js';
 import type { ZkRequest } from '../../../lib/stores/zookeeper/requests.js';
 import { grantOf, ZkConnection, type SessionGrant } from '../../../lib/stores/zookeeper/zk-connection.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ArrivalOrder } from '../../../lib/core/acquire/arrival-order.js';
+import { ArrivalOrder } from '../../../lib/core/wait/arrival-order.js';
 
 /** Numbers from 0 to 1 that look random, and are the same each time. */
 const numbers = (): (() => number) => {

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { OwnEntry } from '../../../lib/core/acquire/own-entry.js';
 import { EntryKeeper } from '../../../lib/core/acquire/entry-keeper.js';
-import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { LockEventHub } from '../../../lib/core/report/lock-events.js';
 import { queueEntryTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
-import { StoreHealth } from '../../../lib/core/store-health.js';
-import type { ShownKey } from '../../../lib/core/shown-key.js';
-import { StoreRequests } from '../../../lib/core/store-requests.js';
+import { StoreHealth } from '../../../lib/core/context/store-health.js';
+import type { ShownKey } from '../../../lib/core/util/shown-key.js';
+import { StoreRequests } from '../../../lib/core/context/store-requests.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
 import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
 import { claimOn } from '../../support/core/queue-on.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
-import { Locked } from '../../../lib/locked/locked.decorator.js';
+import { Locked } from '../../../lib/nest/locked/locked.decorator.js';
 import { bindLocks, createTestingLocks } from '../../../lib/testing/testing-locks.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';
 import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { HoldTimes } from '../../../lib/core/hold-times.js';
+import { HoldTimes } from '../../../lib/core/report/hold-times.js';
 import { LockNotAcquiredError, withLabel, type LockErrorCode } from '../../../lib/core/errors/lock.errors.js';
 
 const refused = (waitersAhead?: number, code: LockErrorCode = 'LOCK_TAKEN', label = 'a') =>

@@ -1,12 +1,12 @@
 import { hostname } from 'node:os';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/report/lock-events.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings, type LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { Log } from '../../support/core/core-under-test.js';

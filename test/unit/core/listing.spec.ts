@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockStoreError } from '../../../lib/core/errors/lock.errors.js';
-import type { ListedLock, ListOptions } from '../../../lib/core/listing.js';
+import type { ListedLock, ListOptions } from '../../../lib/core/service/listing.js';
 import type { ListReply, ListRequest } from '../../../lib/core/seam/listing.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { LocalQueue } from '../../../lib/core/acquire/local-queue.js';
-import type { Wait } from '../../../lib/core/acquire/wait.js';
+import type { Wait } from '../../../lib/core/wait/wait.js';
 import {
   LockAbortedError,
   LockNotAcquiredError,

@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { runInNewContext } from 'node:vm';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockEventHub } from '../../../lib/core/lock-events.js';
-import type { ShownKey } from '../../../lib/core/shown-key.js';
+import { LockEventHub } from '../../../lib/core/report/lock-events.js';
+import type { ShownKey } from '../../../lib/core/util/shown-key.js';
 import { collectUnhandledRejections } from '../../support/async.js';
 import { Log } from '../../support/core/core-under-test.js';
 

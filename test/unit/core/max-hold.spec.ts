@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { createTestingLocks } from '../../../lib/testing/index.js';
+import { createTestingLocks } from '../../../lib/entries/testing.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, watched } from '../../support/core/core-under-test.js';
 import { ObjectStore } from '../../support/core/object-store.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';

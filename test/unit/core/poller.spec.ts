@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { Poller } from '../../../lib/core/acquire/poller.js';
+import { Poller } from '../../../lib/core/wait/poller.js';
 import type { Claim } from '../../../lib/core/seam/claim.js';
 import type { KindStore } from '../../../lib/core/seam/lock-store.js';
 import type { WatchListener } from '../../../lib/core/seam/watch.js';

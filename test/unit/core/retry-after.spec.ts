@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import type { LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';
 import {
   defaultCall,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
+import type { LockEvents } from '../../../lib/core/report/lock-events.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { eventLoopTurn } from '../../support/stores/harness.js';
 import { openLocksOn, type OpenLocksOn } from '../../support/stores/open-locks-on.js';

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { SuspendAwareClock, systemRuntime, unbound } from '../../../lib/core/runtime.js';
+import { SuspendAwareClock, systemRuntime, unbound } from '../../../lib/core/util/runtime.js';
 import { deferred, within } from '../../support/async.js';
 
 describe('the clock', () => {

@@ -6,7 +6,7 @@ import {
   LockKeyError,
   LockStoreError,
 } from '../../../lib/core/errors/lock.errors.js';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { coreUnderTest, Log, watched } from '../../support/core/core-under-test.js';

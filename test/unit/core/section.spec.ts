@@ -9,7 +9,7 @@ import {
   LockLostError,
   LockNotAcquiredError,
 } from '../../../lib/core/errors/lock.errors.js';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockAbortedError } from '../../../lib/core/errors/lock.errors.js';
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import { ServiceGroup } from '../../../lib/core/service-group.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import { ServiceGroup } from '../../../lib/core/context/service-group.js';
 import { defaultCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';

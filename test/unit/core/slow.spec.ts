@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { LockManager } from '../../../lib/core/lock-manager.js';
-import type { LockEvents } from '../../../lib/core/lock-events.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
+import type { LockEvents } from '../../../lib/core/report/lock-events.js';
 import type { LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { defaultCall, type LockCall } from '../../../lib/core/settings/lock-call.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { LockEventHub } from '../../../lib/core/lock-events.js';
+import { LockEventHub } from '../../../lib/core/report/lock-events.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
-import { StoreHealth } from '../../../lib/core/store-health.js';
+import { StoreHealth } from '../../../lib/core/context/store-health.js';
 import { VirtualRuntime } from '../../support/core/virtual-runtime.js';
 
 const open = () => {

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Candidate, LeadershipEnd, Leadership } from 'nest-redis-lock';
 import { currentLease, LockConfigurationError, LockService } from 'nest-redis-lock';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { resolveSettings, type LockSettingsInput } from '../../../lib/core/settings/lock-settings.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Limited, Locked, LockService, withLocks, type Lease } from 'nest-redis-lock';
 import { bindLocks, createTestingLocks, MemoryStore } from 'nest-redis-lock/testing';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
 import { deferred } from '../../support/async.js';

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { currentLease, withLocks, type LockOfService } from 'nest-redis-lock';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { resolveSettings } from '../../../lib/core/settings/lock-settings.js';
-import { LockService } from '../../../lib/lock.service.js';
+import { LockService } from '../../../lib/nest/service/lock.service.js';
 import { MemorySpace } from '../../../lib/stores/memory/memory-space.js';
 import { MemoryStore } from '../../../lib/stores/memory/memory.store.js';
 import { Log, watched } from '../../support/core/core-under-test.js';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemRuntime, type Runtime } from '../../../lib/core/runtime.js';
+import { systemRuntime, type Runtime } from '../../../lib/core/util/runtime.js';
 import { CommandDeadlines } from '../../../lib/stores/load/command-deadlines.js';
 import { until } from '../../support/async.js';
 import { listenOnFreePort } from '../../support/loopback.js';

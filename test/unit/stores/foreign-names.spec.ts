@@ -1,6 +1,6 @@
 import { RedisStore, QuorumStore } from 'nest-redis-lock/redis';
 import { describe, expect, it } from 'vitest';
-import { LockManager } from '../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { RedisStoreOptions } from '../../../lib/stores/redis/redis.store.js';

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { Load, MAX_UNSENT } from '../../../lib/stores/load/load.js';
 import type { SendTerms } from '../../../lib/stores/load/unsent-requests.js';
 import { Lane } from '../../../lib/stores/sql/lane.js';

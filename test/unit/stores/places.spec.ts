@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { MysqlStore } from '../../../lib/mysql/index.js';
-import { PostgresStore } from '../../../lib/postgres/index.js';
-import { QuorumStore, RedisStore } from '../../../lib/redis/index.js';
-import { ZooKeeperStore } from '../../../lib/zookeeper/index.js';
+import { MysqlStore } from '../../../lib/entries/mysql.js';
+import { PostgresStore } from '../../../lib/entries/postgres.js';
+import { QuorumStore, RedisStore } from '../../../lib/entries/redis.js';
+import { ZooKeeperStore } from '../../../lib/entries/zookeeper.js';
 
 const stores: { close(): Promise<void> }[] = [];
 afterEach(async () => {

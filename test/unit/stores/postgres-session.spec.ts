@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import { PostgresSession } from '../../../lib/stores/postgres/postgres-session.js';
 import { LOOPBACK } from '../../support/loopback.js';
 

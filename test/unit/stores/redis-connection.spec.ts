@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import type { RedisLike } from '../../../lib/stores/redis/connection/redis-client.js';
 import { RedisConnection } from '../../../lib/stores/redis/connection/redis-connection.js';
 import { replyError, type RedisFailure } from '../../../lib/stores/redis/connection/redis-failure.js';

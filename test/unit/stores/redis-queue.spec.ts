@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
 import type { AcquireReply } from '../../../lib/core/seam/reply.js';
-import { systemRuntime } from '../../../lib/core/runtime.js';
+import { systemRuntime } from '../../../lib/core/util/runtime.js';
 import type { ScriptRun } from '../../../lib/stores/redis/connection/script-batch.js';
 import { RedisQueue } from '../../../lib/stores/redis/kinds/exclusive/redis-queue.js';
 import type { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';

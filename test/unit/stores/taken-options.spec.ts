@@ -1,9 +1,9 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { afterEach, describe, expect, it } from 'vitest';
 import { LockConfigurationError } from '../../../lib/core/errors/lock.errors.js';
-import { resolveOptions } from '../../../lib/redis-lock.options.js';
-import * as redisStores from '../../../lib/redis/index.js';
-import { storeOn } from '../../../lib/store-of-options.js';
+import { resolveOptions } from '../../../lib/nest/module/redis-lock.options.js';
+import * as redisStores from '../../../lib/entries/redis.js';
+import { storeOn } from '../../../lib/nest/module/store-of-options.js';
 import type { LockStore } from '../../../lib/core/seam/lock-store.js';
 import type { RedisSource } from '../../../lib/stores/redis/topology-of.js';
 import { storeHost } from '../../support/stores/store-host.js';

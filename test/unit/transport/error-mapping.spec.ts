@@ -13,8 +13,8 @@ import {
   LockStoreError,
   type LockError,
 } from 'nest-redis-lock';
-import { resolveInterceptor } from '../../../lib/redis-lock.options.js';
-import { adviseRetry, mapLockError } from '../../../lib/transport/lock-error-mapping.js';
+import { resolveInterceptor } from '../../../lib/nest/module/redis-lock.options.js';
+import { adviseRetry, mapLockError } from '../../../lib/nest/transport/lock-error-mapping.js';
 
 const SECRET = 'user:alice@example.org';
 const settings = resolveInterceptor();

@@ -16,9 +16,9 @@ import {
 } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { Locked, LockHttpException, LockNotAcquiredError } from 'nest-redis-lock';
-import { LockInterceptor } from '../../../lib/transport/lock.interceptor.js';
-import { resolveInterceptor } from '../../../lib/redis-lock.options.js';
-import { requestContext, type RequestContext } from '../../../lib/transport/request-context.js';
+import { LockInterceptor } from '../../../lib/nest/transport/lock.interceptor.js';
+import { resolveInterceptor } from '../../../lib/nest/module/redis-lock.options.js';
+import { requestContext, type RequestContext } from '../../../lib/nest/transport/request-context.js';
 import { deferred, until } from '../../support/async.js';
 import { isIdle, lockedInstance } from '../locked/fixture.js';
 

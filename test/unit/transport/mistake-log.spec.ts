@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LockConfigurationError, LockKeyError } from '../../../lib/core/errors/lock.errors.js';
-import { MistakeLog } from '../../../lib/transport/mistake-log.js';
+import { MistakeLog } from '../../../lib/nest/transport/mistake-log.js';
 import { RecordingLogger } from '../../support/nest/recording-logger.js';
 
 let logger: RecordingLogger;

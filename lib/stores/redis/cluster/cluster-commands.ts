@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import type { Commands } from '../connection/commands.js';
 import type { RedisConnection } from '../connection/redis-connection.js';

@@ -1,5 +1,5 @@
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
-import { isArray, formatValue } from '../../../core/errors/describe.js';
+import { isArray, formatValue } from '../../../core/util/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { checkLogin, invalidOption } from '../../../core/settings/option-checks.js';
 import { cleanError, secretsOf } from '../connection/clean-error.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import { isReplyError, RedisFailure } from '../connection/redis-failure.js';
 import type { ClusterServer } from './cluster-server.js';
 import { readClusterInfo, readSlots, type ClusterView, type SlotRange } from './slots.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { RedisAddress } from '../connection/redis-client.js';
 import type { RedisConnection, RedisConnectionOptions } from '../connection/redis-connection.js';
 import { RedisFailure } from '../connection/redis-failure.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import { every } from '../connection/timers.js';
 
 /** Pause before the refresh after a change, in ms. It doubles up to `LAST_MS` until all is well again. */

@@ -1,4 +1,4 @@
-import { textOf } from '../../../core/errors/describe.js';
+import { textOf } from '../../../core/util/describe.js';
 import type { RedisLike } from './redis-client.js';
 
 /** Maximum depth to which the causes of a foreign error are copied. */

@@ -1,5 +1,5 @@
-import { isArray } from '../../../core/errors/describe.js';
-import type { Runtime } from '../../../core/runtime.js';
+import { isArray } from '../../../core/util/describe.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import { isReplyError, unwrapped } from './redis-failure.js';
 
 const NO_MASTER = /^(?:READONLY|LOADING|MASTERDOWN)\b/;

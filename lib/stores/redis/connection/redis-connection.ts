@@ -1,5 +1,5 @@
-import { Portions } from '../../../core/portions.js';
-import { unbound, type Runtime } from '../../../core/runtime.js';
+import { Portions } from '../../../core/util/portions.js';
+import { unbound, type Runtime } from '../../../core/util/runtime.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { AwaitedSession } from './awaited-session.js';
 import { ClientErrors } from './client-errors.js';

@@ -2,7 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { invalidOption } from '../../../core/settings/option-checks.js';
 import { nameOf } from '../../../core/settings/option-names.js';
-import { formatValue } from '../../../core/errors/describe.js';
+import { formatValue } from '../../../core/util/describe.js';
 import { cleanError, secretsOf } from './clean-error.js';
 import { KEEP_ALIVE_MS } from './keep-alive.js';
 import { databaseOf, type ConnectionRole, type RedisLike } from './redis-client.js';

@@ -1,6 +1,6 @@
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
-import { Portions, portionsOf } from '../../../core/portions.js';
-import { unbound, type Runtime } from '../../../core/runtime.js';
+import { Portions, portionsOf } from '../../../core/util/portions.js';
+import { unbound, type Runtime } from '../../../core/util/runtime.js';
 import { cleanError, secretsOfClient } from './clean-error.js';
 import { CommandDeadlines } from '../../load/command-deadlines.js';
 import { watchHandshakes } from './handshake-watch.js';

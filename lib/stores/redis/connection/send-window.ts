@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { Grant } from '../../../core/seam/grant.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { Load } from '../../load/load.js';

@@ -1,5 +1,5 @@
 import { Redis, type ClusterOptions, type RedisOptions } from 'ioredis';
-import { isArray } from '../../../core/errors/describe.js';
+import { isArray } from '../../../core/util/describe.js';
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
 import { checkLogin, type invalidOption } from '../../../core/settings/option-checks.js';
 import { nameOf, remedy, type Names } from '../../../core/settings/option-names.js';

@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 
 /** Calls `action` every `ms`, in the background. Returns the function that ends the calls. */
 export const every = (runtime: Runtime, ms: number, action: () => void): (() => void) => {

@@ -1,5 +1,5 @@
-import { formatValue } from '../../../core/errors/describe.js';
-import type { Runtime } from '../../../core/runtime.js';
+import { formatValue } from '../../../core/util/describe.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { Claim } from '../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import type {

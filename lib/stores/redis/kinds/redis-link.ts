@@ -1,5 +1,5 @@
-import { portionsOf } from '../../../core/portions.js';
-import type { Runtime } from '../../../core/runtime.js';
+import { portionsOf } from '../../../core/util/portions.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { Claim } from '../../../core/seam/claim.js';
 import type { KeyState, ReleaseReply } from '../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';

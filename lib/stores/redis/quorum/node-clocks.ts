@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import { QuorumCall, majorityOf } from './quorum-call.js';
 import { clockOff, leadOff, MARGIN_MS, MAX_UNCERTAIN_MS, type ClockSeen } from './clocks.js';
 import type { QuorumNode } from './quorum-node.js';

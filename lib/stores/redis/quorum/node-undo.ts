@@ -1,5 +1,5 @@
 import { Undo } from '../../../core/lease/undo.js';
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';
 import { isOfNode } from './node-outage.js';
 import type { NodeStore } from './node-store.js';

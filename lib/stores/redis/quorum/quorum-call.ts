@@ -1,5 +1,5 @@
-import { textOf } from '../../../core/errors/describe.js';
-import type { Runtime } from '../../../core/runtime.js';
+import { textOf } from '../../../core/util/describe.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import { StoreFailure, type StoreOutcome } from '../../../core/seam/store-failure.js';
 import type { QuorumNode } from './quorum-node.js';
 

@@ -1,5 +1,5 @@
-import { CompactingMap } from '../../../core/compacting.js';
-import type { Runtime } from '../../../core/runtime.js';
+import { CompactingMap } from '../../../core/util/compacting.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import { mayLastMs, type Claim } from '../../../core/seam/claim.js';
 import type { AcquireReply } from '../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../core/seam/store-failure.js';

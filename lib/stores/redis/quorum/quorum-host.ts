@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { QuorumNode } from './quorum-node.js';
 
 /** Shared parts of the kinds of one quorum. */

@@ -1,6 +1,6 @@
-import { textOf } from '../../../core/errors/describe.js';
+import { textOf } from '../../../core/util/describe.js';
 import type { Undo } from '../../../core/lease/undo.js';
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { LockKind } from '../../../core/kinds/kinds.js';
 import type { Claim } from '../../../core/seam/claim.js';
 import type { AcquireReply } from '../../../core/seam/reply.js';

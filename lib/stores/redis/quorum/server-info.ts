@@ -1,4 +1,4 @@
-import type { Runtime } from '../../../core/runtime.js';
+import type { Runtime } from '../../../core/util/runtime.js';
 import type { ClockSeen } from './clocks.js';
 import type { NodeStore } from './node-store.js';
 

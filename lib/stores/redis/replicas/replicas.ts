@@ -1,5 +1,5 @@
 import { LockConfigurationError } from '../../../core/errors/lock.errors.js';
-import { isArray } from '../../../core/errors/describe.js';
+import { isArray } from '../../../core/util/describe.js';
 import { checkMs, reading, invalidOption } from '../../../core/settings/option-checks.js';
 import { checkNames } from '../../../core/settings/option-names.js';
 import type { RedisConnection } from '../connection/redis-connection.js';

@@ -1,4 +1,4 @@
-import { textOf } from '../../../core/errors/describe.js';
+import { textOf } from '../../../core/util/describe.js';
 import type { Watch, WatchListener } from '../../../core/seam/lock-store.js';
 import type { SemaphoreStore } from '../../../core/seam/object-stores.js';
 import { RedisFailure } from '../connection/redis-failure.js';

@@ -1,7 +1,7 @@
 import type { WorkerServers } from '../worker-messages.js';
 import type { Library } from './orders.service.js';
 
-/** Folder of a family of stores. */
+/** Entry point of a family of stores. */
 type Stores = 'redis' | 'mysql' | 'postgres' | 'zookeeper';
 
 /** Returns the family of the stores for these servers. */
@@ -13,8 +13,8 @@ export const storesOf = ({ shape }: WorkerServers): Stores =>
  * index.
  */
 export const loadLibrary = async (url: string | undefined, stores: Stores): Promise<Library> => {
-  const [main, folder] = url
-    ? [url, new URL(`${stores}/index.js`, url).href]
+  const [main, entry] = url
+    ? [url, new URL(`entries/${stores}.js`, url).href]
     : ['nest-redis-lock', `nest-redis-lock/${stores}`];
-  return { ...(await import(main)), ...(await import(folder)) } as Library;
+  return { ...(await import(main)), ...(await import(entry)) } as Library;
 };

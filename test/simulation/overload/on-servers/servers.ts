@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LockManager } from '../../../../lib/core/lock-manager.js';
+import { LockManager } from '../../../../lib/core/service/lock-manager.js';
 import type { LockStore } from '../../../../lib/core/seam/lock-store.js';
-import { resolveOptions, type RedisLockModuleOptions } from '../../../../lib/redis-lock.options.js';
-import * as redisStores from '../../../../lib/redis/index.js';
-import { storeOn } from '../../../../lib/store-of-options.js';
+import {
+  resolveOptions,
+  type RedisLockModuleOptions,
+} from '../../../../lib/nest/module/redis-lock.options.js';
+import * as redisStores from '../../../../lib/entries/redis.js';
+import { storeOn } from '../../../../lib/nest/module/store-of-options.js';
 import { MysqlStore } from '../../../../lib/stores/mysql/mysql.store.js';
 import { PostgresStore } from '../../../../lib/stores/postgres/postgres.store.js';
 import { ZooKeeperStore } from '../../../../lib/stores/zookeeper/zookeeper.store.js';

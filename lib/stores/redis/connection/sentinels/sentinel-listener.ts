@@ -1,5 +1,5 @@
-import { isArray } from '../../../../core/errors/describe.js';
-import type { Runtime } from '../../../../core/runtime.js';
+import { isArray } from '../../../../core/util/describe.js';
+import type { Runtime } from '../../../../core/util/runtime.js';
 import { cleanError, secretsOfClient } from '../clean-error.js';
 import { CommandDeadlines } from '../../../load/command-deadlines.js';
 import { watchHandshakes } from '../handshake-watch.js';

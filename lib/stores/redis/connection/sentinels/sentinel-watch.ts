@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import type { Runtime } from '../../../../core/runtime.js';
+import type { Runtime } from '../../../../core/util/runtime.js';
 import { seenFromHere, type ServerAddress } from '../nat-map.js';
 import { socketOf, type ClientSocket, type RedisLike } from '../redis-client.js';
 import type { StartingClients } from '../starting-clients.js';

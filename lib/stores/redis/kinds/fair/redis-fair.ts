@@ -1,4 +1,4 @@
-import { CompactingMap } from '../../../../core/compacting.js';
+import { CompactingMap } from '../../../../core/util/compacting.js';
 import type { FairClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
 import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
