@@ -5,6 +5,18 @@ const escaped = (name) => name.replace(/[/\-.]/g, '\\$&');
 const packages = (...names) => `^node_modules/(@types/)?(${names.map(escaped).join('|')})(/|$)`;
 const published = packages(...Object.keys({ ...dependencies, ...peerDependencies }));
 
+/** Rooms of lib/core. A room imports only rooms before it, and the rooms in BACK. */
+const ROOMS =
+  'util kinds seam errors report holders settings lease wait nesting outage context objects acquire service'.split(
+    ' ',
+  );
+const BACK = {
+  settings: ['lease'],
+  lease: ['nesting', 'context'],
+  outage: ['context'],
+  context: ['acquire'],
+};
+
 const STAGES = '^test/(checker|faults|mistakes|simulation)/';
 
 /** @type {import('dependency-cruiser').IConfiguration} */
@@ -47,6 +59,22 @@ module.exports = {
       from: { path: '^lib/core/', pathNot: '^lib/core/(util/runtime|holders/this-process)\\.ts$' },
       to: { dependencyTypes: ['core'], pathNot: '^(node:)?(async_hooks|diagnostics_channel|events)$' },
     },
+    {
+      name: 'each-file-has-a-room',
+      comment: 'Only index.ts stands at the root of lib/, and no file at the root of lib/core/.',
+      severity: 'error',
+      from: { path: '^lib/(core/)?[^/]+\\.ts$', pathNot: '^lib/index\\.ts$' },
+      to: {},
+    },
+    ...ROOMS.slice(0, -1).map((room, at) => ({
+      name: `core-${room}-imports-earlier-rooms`,
+      severity: 'error',
+      from: { path: `^lib/core/${room}/` },
+      to: {
+        path: `^lib/core/(${ROOMS.slice(at + 1).join('|')})/`,
+        pathNot: (BACK[room] ?? []).map((one) => `^lib/core/${one}/`),
+      },
+    })),
     {
       name: 'key-stands-alone',
       comment: 'Key templates need the errors of the core and a parser, nothing else.',
