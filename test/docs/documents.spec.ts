@@ -58,6 +58,12 @@ describe('documents', () => {
   });
 });
 
+describe.each(['README.md', 'README.zh-CN.md'])('%s', (page) => {
+  it('has no badge and no link that waits for the owner of the repository', () => {
+    expect(readFromRoot(page).match(/\S*\bOWNER\b\S*/g) ?? []).toEqual([]);
+  });
+});
+
 describe('the README in Chinese', () => {
   const [english, chinese] = ['README.md', 'README.zh-CN.md'].map((path) => readFromRoot(path)) as [
     string,
