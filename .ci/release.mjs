@@ -6,9 +6,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { captureNpm, root, tool } from './process.mjs';
 
-// Placeholder for the owner of the repository, in package.json and in links of documents.
+// Placeholder for the owner of the repository, in package.json and in addresses of documents: links and badges.
 const PLACEHOLDER = /\bOWNER\b/;
-const PLACEHOLDER_LINK = 'github.com/OWNER/';
+const PLACEHOLDER_ADDRESS = /:\/\/[^\s)"']*\bOWNER\b/;
 
 const at = (file) => join(root, file);
 const read = (file) => readFileSync(at(file), 'utf8');
@@ -63,10 +63,11 @@ const originProblems = (manifest) => {
     const value = manifest[name];
     return !value || PLACEHOLDER.test(JSON.stringify(value));
   });
-  const files = packedFiles().filter((path) => read(path).includes(PLACEHOLDER_LINK));
+  const documents = packedFiles().filter((path) => path !== 'package.json');
+  const files = documents.filter((path) => PLACEHOLDER_ADDRESS.test(read(path)));
   return [
     ...fields.map((name) => `package.json has no "${name}", or has the placeholder OWNER there`),
-    ...files.map((path) => `${path} has the placeholder ${PLACEHOLDER_LINK}`),
+    ...files.map((path) => `${path} has the placeholder OWNER in an address`),
   ].map((problem) => `${problem} (see .github/RELEASING.md)`);
 };
 

@@ -24,6 +24,8 @@ const { scripts, homepage } = JSON.parse(readFromRoot('package.json')) as {
   readonly homepage: string;
 };
 
+const drawn = [...(await draw())];
+
 const markdownIn = (folder: string): string[] =>
   readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
@@ -58,6 +60,12 @@ describe('documents', () => {
   });
 });
 
+describe.each(['README.md', 'README.zh-CN.md'])('%s', (page) => {
+  it('has no badge and no link that waits for the owner of the repository', () => {
+    expect(readFromRoot(page).match(/\S*\bOWNER\b\S*/g) ?? []).toEqual([]);
+  });
+});
+
 describe('the README in Chinese', () => {
   const [english, chinese] = ['README.md', 'README.zh-CN.md'].map((path) => readFromRoot(path)) as [
     string,
@@ -79,7 +87,7 @@ describe('the README in Chinese', () => {
 describe('pictures', () => {
   const pages = markdownIn('docs').map(readFromRoot).join('\n');
 
-  it.each([...draw()])('%s is what `npm run docs:pictures` draws, and stands on a page', (file, svg) => {
+  it.each(drawn)('%s is what `npm run docs:pictures` draws, and stands on a page', (file, svg) => {
     expect(readFromRoot(`docs/pictures/${file}`)).toBe(svg);
     expect(pages).toContain(`pictures/${file})`);
   });

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -74,6 +75,15 @@ describe('workflows', () => {
   it('run the gate on each change, and what takes long each night', () => {
     expect(workflows.get('ci.yml')).toContain('run: .ci/run --since="$SINCE"\n');
     expect(workflows.get('nightly.yml')).toMatch(/ {4}- cron: '[^]*run: \.ci\/nightly --strict\n/);
+  });
+
+  it('install the packed library on Windows and macOS each night, with tests that are there', () => {
+    const { systems = '' } = jobsOf(workflows.get('nightly.yml')!);
+    expect(systems).toContain('system: [windows-latest, macos-latest]');
+    expect(systems).toContain('PACKED_TARBALL: packed/${{ needs.pack.outputs.file }}');
+    const specs = systems.match(/\btest\/\S+/g) ?? [];
+    expect(specs).toContain('test/package/no-redis.spec.ts');
+    expect(specs.filter((file) => !existsSync(join(repository, file)))).toEqual([]);
   });
 
   describe('release', () => {

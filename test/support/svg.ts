@@ -3,8 +3,11 @@ type Attributes = Readonly<Record<string, string | number | undefined>>;
 const escaped = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
+/** Whole pixels: nothing finer is seen. */
+export const rounded = (value: number): number => Math.round(value);
+
 const shown = (value: string | number): string =>
-  typeof value === 'number' ? String(Math.round(value * 10) / 10) : escaped(value);
+  typeof value === 'number' ? String(rounded(value)) : escaped(value);
 
 /** An element, its children as text that is SVG already. */
 export const element = (name: string, attributes: Attributes, ...children: readonly string[]): string => {
@@ -17,15 +20,18 @@ export const element = (name: string, attributes: Attributes, ...children: reado
 export const text = (x: number, y: number, content: string, attributes: Attributes = {}): string =>
   element('text', { x, y, ...attributes }, escaped(content));
 
-export const line = (x1: number, y1: number, x2: number, y2: number, kind: string): string =>
-  element('line', { x1, y1, x2, y2, class: kind });
+export const line = (x1: number, y1: number, x2: number, y2: number, kind: string): string => {
+  const [left, top, right, bottom] = [x1, y1, x2, y2].map(rounded) as [number, number, number, number];
+  const to = top === bottom ? `H${right}` : left === right ? `V${bottom}` : `L${right} ${bottom}`;
+  return element('path', { d: `M${left} ${top}${to}`, class: kind });
+};
 
 export const circle = (cx: number, cy: number, r: number, kind: string): string =>
   element('circle', { cx, cy, r, class: kind });
 
 /** A cross: something ended here that should not have. */
 export const cross = (x: number, y: number): string =>
-  element('path', { d: `M${x - 4} ${y - 4}l8 8m0 -8l-8 8`, class: 'bad-mark' });
+  element('path', { d: `M${rounded(x - 4)} ${rounded(y - 4)}l8 8m0-8l-8 8`, class: 'bad-mark' });
 
 // One style sheet for both colour schemes: an image in a page uses the scheme of its reader.
 const STYLE = `
@@ -38,9 +44,9 @@ text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 .bad{fill:#b91c1c}
 .grid{stroke:#e5e7eb;stroke-width:1}
 .axis{stroke:#9ca3af;stroke-width:1}
-.bar{fill:#b6bcc6}
-.bar-ours{fill:#2563eb}
-.track{fill:#f3f4f6}
+.bar{stroke:#b6bcc6;stroke-width:12}
+.bar-ours{stroke:#2563eb;stroke-width:12}
+.track{stroke:#f3f4f6;stroke-width:12}
 .spread{stroke:#374151;stroke-width:1}
 .line{fill:none;stroke:#9aa1ad;stroke-width:1.5}
 .line-ours{fill:none;stroke:#2563eb;stroke-width:3}
@@ -57,17 +63,25 @@ text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,
 .head{fill:#4b5563}
 .box{fill:#f3f4f6;stroke:#c5cad3}
 .answer{fill:#dbeafe;stroke:#2563eb}
+.series{fill:none;stroke-width:1.5}
+.s0{stroke:#3b82f6}
+.s1{stroke:#f59e0b}
+.s2{stroke:#10b981}
+.s3{stroke:#ef4444}
+.s4{stroke:#8b5cf6}
+.s5{stroke:#06b6d4}
+.mono{font:11px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#111827}
 @media (prefers-color-scheme:dark){
 .page{fill:#0d1117}
 text{fill:#9ca3af}
-.title,.strong{fill:#f3f4f6}
+.title,.strong,.mono{fill:#f3f4f6}
 .ours{fill:#7cb0ff}
 .bad{fill:#f87171}
 .grid{stroke:#222a35}
 .axis{stroke:#57606e}
-.bar{fill:#4a5361}
-.bar-ours{fill:#3b82f6}
-.track{fill:#161c26}
+.bar{stroke:#4a5361}
+.bar-ours{stroke:#3b82f6}
+.track{stroke:#161c26}
 .spread{stroke:#d1d5db}
 .line{stroke:#6b7482}
 .line-ours{stroke:#4f93ff}
@@ -85,6 +99,16 @@ text{fill:#9ca3af}
 .answer{fill:#14284a;stroke:#4f93ff}
 }`;
 
+/** The rules of the style sheet that apply to `parts`: each one is a line, and begins with its classes. */
+const styleOf = (parts: string): string => {
+  const used = new Set([...parts.matchAll(/class="([^"]*)"/g)].flatMap(([, names]) => names!.split(' ')));
+  const applies = (rule: string): boolean => {
+    const classes = [...rule.split('{')[0]!.matchAll(/\.([\w-]+)/g)].map(([, name]) => name!);
+    return classes.length === 0 || classes.some((name) => used.has(name));
+  };
+  return STYLE.split('\n').filter(applies).join('\n');
+};
+
 /** A whole image with a title, which is also what is read out instead of it. */
 export const image = (
   width: number,
@@ -92,8 +116,13 @@ export const image = (
   title: string,
   description: string,
   parts: readonly string[],
-): string =>
-  `${element(
+): string => {
+  const drawn = [
+    element('rect', { width, height, class: 'page', rx: 6 }),
+    text(20, 30, title, { class: 'title' }),
+    ...parts,
+  ].join('');
+  return `${element(
     'svg',
     {
       xmlns: 'http://www.w3.org/2000/svg',
@@ -105,8 +134,7 @@ export const image = (
     },
     `<title id="title">${escaped(title)}</title>`,
     `<desc id="description">${escaped(description)}</desc>`,
-    `<style>${STYLE}</style>`,
-    element('rect', { width, height, class: 'page', rx: 6 }),
-    text(20, 30, title, { class: 'title' }),
-    ...parts,
+    `<style>${styleOf(drawn)}</style>`,
+    drawn,
   )}\n`;
+};

@@ -1,4 +1,4 @@
-import { cross, element, image, line, text } from '../../support/svg.js';
+import { cross, element, image, line, rounded, text } from '../../support/svg.js';
 
 const WIDTH = 760;
 const LEFT = 132;
@@ -109,12 +109,13 @@ const markOf = (
   ];
 };
 
-const arrow = (x: number, from: number, to: number): readonly string[] => {
+const arrow = (at: number, from: number, to: number): readonly string[] => {
+  const x = rounded(at);
   const isDown = to > from;
   const [start, end] = isDown ? [from, to] : [from - BAR, to + BAR];
   const tip = isDown ? -7 : 7;
   return [
     element('path', { d: `M${x} ${start}V${end + tip}`, class: 'arrow' }),
-    element('path', { d: `M${x - 4} ${end + tip}H${x + 4}L${x} ${end}Z`, class: 'head' }),
+    element('path', { d: `M${x} ${end}l-4 ${tip}h8z`, class: 'head' }),
   ];
 };

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { dirname, join } from 'node:path';
 import { guardProcess } from '../process-guard.js';
 
 export interface Output {
@@ -61,9 +62,15 @@ export const execute = async (
 export const node = (args: readonly string[], options: CommandOptions): Promise<Output> =>
   execute(process.execPath, args, options);
 
+/** On Windows the npm on the PATH is a script for a shell, which `spawn` cannot start. */
+const npmOnWindows = (): string | undefined =>
+  process.platform === 'win32'
+    ? join(dirname(process.execPath), 'node_modules', 'npm', 'bin', 'npm-cli.js')
+    : undefined;
+
 /** Runs npm: inside of one of its scripts the same npm, else the one on the PATH. */
 export const npm = (args: readonly string[], options: CommandOptions): Promise<Output> => {
-  const script = process.env['npm_execpath'];
+  const script = process.env['npm_execpath'] ?? npmOnWindows();
   return script && /npm-cli\.[cm]?js$/.test(script)
     ? node([script, ...args], options)
     : execute('npm', args, options);

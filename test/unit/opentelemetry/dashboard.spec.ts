@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus';
 import { MeterProvider } from '@opentelemetry/sdk-metrics';
 import { RedisLockInstrumentation } from 'nest-redis-lock/opentelemetry';
@@ -11,31 +9,12 @@ import * as promClient from 'prom-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { coreUnderTest } from '../../support/core/core-under-test.js';
 import { notExecuted } from '../../support/core/scripted-store.js';
+import { dashboard, groupedBy, selected } from '../../support/dashboard.js';
 import { codeBlocks, readFromRoot } from '../../support/markdown.js';
-
-interface Dashboard {
-  readonly panels: readonly {
-    readonly title: string;
-    readonly targets: readonly { readonly expr: string }[];
-  }[];
-}
-
-const dashboard = JSON.parse(
-  readFileSync(
-    fileURLToPath(new URL('../../../docs/operations/grafana-dashboard.json', import.meta.url)),
-    'utf8',
-  ),
-) as Dashboard;
-
-/** Names of the metrics that an expression selects, as regular expressions. */
-const selected = (expr: string): readonly string[] => [
-  ...[...expr.matchAll(/__name__=~"([^"]+)"/g)].map(([, name]) => name!),
-  ...[...expr.replace(/ by \([^)]*\)/, '').matchAll(/\b(redis_lock_[a-z_]+)[{[)]/g)].map(([, name]) => name!),
-];
 
 /** Labels that an expression groups by or selects. */
 const labelsOf = (expr: string): readonly string[] => [
-  ...[...expr.matchAll(/ by \(([^)]*)\)/g)].flatMap(([, list]) => list!.split(', ')),
+  ...groupedBy(expr),
   ...[...expr.matchAll(/(\w+)=~"\$/g)].map(([, name]) => name!),
 ];
 

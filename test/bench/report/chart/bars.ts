@@ -1,14 +1,13 @@
 import { medianOf, type Comparison, type Metric, type Row } from '../../comparison.js';
 import { show } from '../format.js';
 import type { Chart } from './chart.js';
-import { element, image, line, text } from '../../../support/svg.js';
+import { element, image, rounded, text } from '../../../support/svg.js';
 
 const NAMES = 190;
 const COLUMN = 142;
 const LABEL = 66;
 const TOP = 92;
 const ROW = 26;
-const BAR = 12;
 const MARGIN = 20;
 
 const GOOD: Record<Metric['better'], string> = { more: 'more is better', less: 'less is better' };
@@ -20,27 +19,50 @@ const twoLines = (what: string): readonly [string, string] => {
   return [words.slice(0, middle + 1).join(' '), words.slice(middle + 1).join(' ')];
 };
 
-const oneBar = (row: Row, { key, unit }: Metric, max: number, x: number, y: number): string => {
-  const value = medianOf(row, key);
+/** A bar of each row in a column, on a scale from 0: all bars of one class are one element. */
+const barsOf = (rows: readonly Row[], { key, unit }: Metric, x: number): readonly string[] => {
   const width = COLUMN - LABEL;
-  if (value === undefined) return text(x, y + 4, 'did not finish', { class: 'bad small' });
-  const at = (one: number): number => x + (max > 0 ? (one / max) * width : 0);
-  const values = row.values[key]!;
-  const [least, greatest] = [Math.min(...values), Math.max(...values)];
-  const kind = row.contender.ours ? 'ours' : undefined;
+  const max = Math.max(...rows.flatMap((row) => row.values[key] ?? []), 0);
+  const at = (value: number): number => x + (max > 0 ? (value / max) * width : 0);
+  const cells = rows.map((row, index) => ({
+    ...{ y: TOP + index * ROW + ROW / 2, value: medianOf(row, key), ours: row.contender.ours },
+    values: row.values[key] ?? [],
+  }));
+  type Cell = (typeof cells)[number] & { readonly value: number };
+  const measured = cells.filter((cell): cell is Cell => cell.value !== undefined);
+  const lines = (kind: string, some: readonly Cell[], ends: (cell: Cell) => readonly number[]): string[] => {
+    const d = some.map((cell) => {
+      const [from, to] = ends(cell).map(rounded);
+      return `M${from} ${cell.y}H${to}`;
+    });
+    return d.length === 0 ? [] : [element('path', { d: d.join(''), class: kind })];
+  };
+  const bar = ({ value }: Cell): readonly number[] => [x, Math.max(x + 1, at(value))];
+  const least = ({ values }: Cell): number => Math.min(...values);
+  const greatest = ({ values }: Cell): number => Math.max(...values);
   return [
-    element('rect', { x, y: y - BAR / 2, width, height: BAR, class: 'track', rx: 2 }),
-    element('rect', {
-      x,
-      y: y - BAR / 2,
-      width: Math.max(1, at(value) - x),
-      height: BAR,
-      class: kind ? 'bar-ours' : 'bar',
-      rx: 2,
-    }),
-    ...(greatest > least ? [line(at(least), y, at(greatest), y, 'spread')] : []),
-    text(x + width + 5, y + 4, show(value, unit), { class: kind ? 'ours small' : 'small' }),
-  ].join('');
+    ...lines('track', measured, () => [x, x + width]),
+    ...lines(
+      'bar',
+      measured.filter(({ ours }) => !ours),
+      bar,
+    ),
+    ...lines(
+      'bar-ours',
+      measured.filter(({ ours }) => ours),
+      bar,
+    ),
+    ...lines(
+      'spread',
+      measured.filter((cell) => greatest(cell) > least(cell)),
+      (cell) => [at(least(cell)), at(greatest(cell))],
+    ),
+    ...cells.map(({ y, value, ours }) =>
+      value === undefined
+        ? text(x, y + 4, 'did not finish', { class: 'bad small' })
+        : text(x + width + 5, y + 4, show(value, unit), { class: ours ? 'ours small' : 'small' }),
+    ),
+  ];
 };
 
 /** A row for each contender, a column for each metric, every column on a scale of its own from 0. */
@@ -50,13 +72,12 @@ export const bars = (chart: Extract<Chart, { kind: 'bars' }>, { metrics, rows }:
   const height = TOP + rows.length * ROW + MARGIN;
   const columns = shown.flatMap((metric, column) => {
     const x = MARGIN + NAMES + column * COLUMN;
-    const max = Math.max(...rows.flatMap((row) => row.values[metric.key] ?? []), 0);
     const [first, second] = twoLines(metric.what);
     return [
-      text(x, 52, first, { class: 'strong small' }),
+      ...(first === '' ? [] : [text(x, 52, first, { class: 'strong small' })]),
       text(x, 66, second, { class: 'strong small' }),
       text(x, 80, GOOD[metric.better], { class: 'small' }),
-      ...rows.map((row, at) => oneBar(row, metric, max, x, TOP + at * ROW + ROW / 2)),
+      ...barsOf(rows, metric, x),
     ];
   });
   const names = rows.flatMap((row, at) => {
