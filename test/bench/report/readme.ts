@@ -15,7 +15,11 @@ const LEAD = 'hot-key';
 const CHART = 'docs/pictures/hot-key.svg';
 const METRICS = ['share', 'jain', 'longest', 'commands'];
 /** Names of metrics for readers who do not know them. */
-const NAMES: Readonly<Record<string, string>> = { jain: "fairness (Jain's index, 1 is equal)" };
+const NAMES: Readonly<Record<string, string>> = {
+  share: 'work was running for',
+  jain: "fairness (Jain's index, 1 is equal)",
+  commands: 'a process hands a lock from caller to caller. Redis commands per lock',
+};
 
 /** What README says of a run: one sentence and one chart. */
 export const readmeBlock = ({ machine, rounds, workloads }: Report): string => {
