@@ -25,8 +25,10 @@ const SLEEPS = [
 
 export default defineConfig(
   globalIgnores([
-    'dist/',
+    '**/dist/',
     'coverage/',
+    'reference/',
+    'docs/.site/.vitepress/.temp/',
     'node_modules/',
     'test/package/apps/',
     // Records: they keep the words of their time.

@@ -18,10 +18,12 @@ const WHOLE_LABORATORY = ['test/faults/{faults,many,databases,zookeeper}.spec.ts
 /**
  * What `.ci/run` has beside `npm test`: the contract on a cluster, more of the sample app, whole apps that npm installs, the
  * soak, and processes that lead. Tests of the scripts and of the tests' own tools, other versions beside this one, and a
- * process that asks for more than its store serves, are there, too. So is the page of the sample app in a real browser.
+ * process that asks for more than its store serves, are there, too. So are the page of the sample app and the site of `docs/`,
+ * in a real browser.
  */
 const GATE = [
   'test/contract/on-redis/cluster.spec.ts',
+  'test/docs/site.spec.ts',
   'test/e2e/flash-sale-{page,serve,stores}.spec.ts',
   'test/faults/on-{redis,sql}/mistakes.spec.ts',
   'test/faults/{topology,versions}/*.spec.ts',

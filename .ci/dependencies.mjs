@@ -1,4 +1,5 @@
-// Installs the development dependencies if the installed ones differ from package-lock.json.
+// Installs the packages of a folder if the installed ones differ from its package-lock.json. The root has the development
+// dependencies; the benchmark and the site have lockfiles of their own.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { npm, root } from './process.mjs';
@@ -21,10 +22,10 @@ const runsHere = ({ os, cpu }) => suits(os, process.platform) && suits(cpu, proc
  * Returns why an install is needed; undefined when it is not. npm writes the hidden lockfile at the end of an install.
  * So it is missing after an interrupted install, and differs after one for another branch or machine.
  */
-const whyInstall = () => {
-  const wanted = packagesIn('package-lock.json');
-  if (!wanted) throw new Error('package-lock.json is missing');
-  const installed = packagesIn('node_modules/.package-lock.json');
+const whyInstall = (folder) => {
+  const wanted = packagesIn(join(folder, 'package-lock.json'));
+  if (!wanted) throw new Error(`${join(folder, 'package-lock.json')} is missing`);
+  const installed = packagesIn(join(folder, 'node_modules/.package-lock.json'));
   if (!installed) return 'node_modules is missing or was left unfinished';
   for (const [path, entry] of Object.entries(wanted)) {
     if (path === '' || entry.link) continue;
@@ -43,15 +44,16 @@ const whyInstall = () => {
   return undefined;
 };
 
-export const installDependencies = () => {
-  const reason = whyInstall();
+/** @param folder from the root of the repository. */
+export const installDependencies = (folder = '.') => {
+  const reason = whyInstall(folder);
   if (!reason) return;
-  console.log(`set-up: installing dependencies with npm ci (${reason})`);
+  console.log(`set-up: installing dependencies with npm ci in ${folder} (${reason})`);
   // No dependency needs its install scripts. The flag is not in .npmrc, where it would also keep `npm pack` from
   // building.
-  npm('ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
+  npm('ci', '--prefix', folder, '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error');
   // npm 10 can stop at a network error and still exit with 0.
-  const missing = whyInstall();
+  const missing = whyInstall(folder);
   if (missing)
     throw new Error(`npm ci did not finish (${missing}): can this machine reach its npm registry?`);
 };

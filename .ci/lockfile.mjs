@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './process.mjs';
 
-const LOCKFILES = ['package-lock.json', 'test/bench/peers/package-lock.json'];
+const LOCKFILES = ['package-lock.json', 'docs/.site/package-lock.json', 'test/bench/peers/package-lock.json'];
 
 const list = (rows) => rows.map(([path]) => `  ${path}`).join('\n');
 

@@ -92,13 +92,13 @@ const NEEDS = [
   },
   {
     name: 'Chromium',
-    why: 'the page of the sample app is tested in a real browser',
+    why: 'the page of the sample app and the site of docs/ are tested in a real browser',
     find: () => onPath(...CHROMIUM),
     ways: [withApt('chromium')],
     byHand:
       'Debian: apt-get install chromium; elsewhere install Chromium or Chrome, so that it is on the PATH',
     required: false,
-    without: 'the tests of the page failed',
+    without: 'the tests of these pages failed',
   },
   {
     name: 'ZooKeeper',

@@ -22,7 +22,7 @@ export const onPath = (...names) => {
   return undefined;
 };
 
-/** Names of the browser in which the page of the sample app is tested. */
+/** Names of the browser in which pages are tested. */
 export const CHROMIUM = ['chromium', 'chromium-browser', 'google-chrome'];
 
 /** Folder of Debian's versions of PostgreSQL, whose programs are not on the PATH. */

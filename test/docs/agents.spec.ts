@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { Headers } from '@nestjs/common';
 import { Locked } from 'nest-redis-lock';
 import { describe, expect, it } from 'vitest';
-import { codeSpans, readFromRoot, section, tables } from '../support/markdown.js';
+import { codeSpans, headings, readFromRoot, section, tables } from '../support/markdown.js';
 import { FOLDERS, page, pagesIn } from './pages.js';
 
 const RULES = 'docs/guide/rules-for-coding-agents.md';
@@ -62,7 +62,8 @@ describe('llms.txt', () => {
   /** The tables of docs/README.md as lists of links. */
   const made = (): string => {
     const index = readFromRoot('docs/README.md');
-    const lists = ['Guide', 'Locks', 'Stores', 'Recipes', 'Operations', 'Moving over'].map((heading) => {
+    const groups = headings(index).filter((heading) => heading !== 'How pages are written');
+    const lists = groups.map((heading) => {
       const [{ rows }] = tables(section(index, heading)) as [ReturnType<typeof tables>[number]];
       return `## ${heading}\n\n${rows.map(([link, what]) => `- ${link}: ${what!.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, '$1')}`).join('\n')}\n`;
     });

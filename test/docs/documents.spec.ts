@@ -8,6 +8,7 @@ import {
   codeSpans,
   headings,
   links,
+  markdownIn,
   readFromRoot,
   section,
   tableRows,
@@ -25,12 +26,6 @@ const { scripts, homepage } = JSON.parse(readFromRoot('package.json')) as {
 };
 
 const drawn = [...(await draw())];
-
-const markdownIn = (folder: string): string[] =>
-  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join(folder, name))
-    .sort();
 
 const documents = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),

@@ -4,7 +4,7 @@ import { Board } from '../../sample-app/src/demo/live/board.js';
 import { PageServer } from '../../sample-app/src/demo/page/page-server.js';
 import { until } from '../support/async.js';
 import { RedisServer } from '../support/servers/redis-server.js';
-import { complaintsOf, launchChromium } from './chromium.js';
+import { complaintsOf, launchChromium } from '../support/chromium.js';
 import { buildSampleApp, FlashSaleCli, fromRoot } from './flash-sale-cli.js';
 
 const ITEMS = 30;

@@ -20,9 +20,9 @@ import {
 const MAX_DOWNLOAD_BYTES = 494_000;
 const MAX_UNPACKED_BYTES = 1_935_000;
 const MAX_FILES = 140;
-/** Documents that are not packed: for authors, for moving over, about Java, and tables. */
+/** Documents that are not packed: for authors, for moving over, about Java, tables, and the site. */
 const ON_THE_WEB =
-  /^((api|benchmarks|decisions|migration|recipes)\/|redisson-compatibility|(guide\/(builds|glossary)|operations\/(curator|java|redis|redlock|scale|support)|stores\/writing-a-store)\.md$)/;
+  /^((\.site|api|benchmarks|decisions|migration|recipes)\/|redisson-compatibility|(guide\/(builds|glossary)|operations\/(curator|java|redis|redlock|scale|support)|stores\/writing-a-store)\.md$)/;
 
 const folders = (path: string): readonly string[] =>
   readdirSync(join(repository, path), { withFileTypes: true })

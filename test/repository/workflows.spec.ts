@@ -19,7 +19,14 @@ describe('workflows', () => {
   beforeAll(async () => {
     for (const name of await readdir(FOLDER)) workflows.set(name, await readFile(join(FOLDER, name), 'utf8'));
     expect([...workflows.keys()]).toEqual(
-      expect.arrayContaining(['ci.yml', 'codeql.yml', 'nightly.yml', 'pull-request.yml', 'release.yml']),
+      expect.arrayContaining([
+        'ci.yml',
+        'codeql.yml',
+        'docs.yml',
+        'nightly.yml',
+        'pull-request.yml',
+        'release.yml',
+      ]),
     );
   });
 

@@ -1,9 +1,17 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const fromRoot = (path: string): string => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 
 export const readFromRoot = (path: string): string => readFileSync(fromRoot(path), 'utf8');
+
+/** The documents in a folder, by name, without the site: its packages have documents, too. */
+export const markdownIn = (folder: string): string[] =>
+  readdirSync(fromRoot(folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md') && !name.startsWith('.site/'))
+    .map((name) => join(folder, name))
+    .sort();
 
 /** The code blocks of one language, in order. */
 export const codeBlocks = (markdown: string, language: string): string[] =>

@@ -1,6 +1,6 @@
 import { cp, mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { execute } from './command.js';
 import { repository } from './pack.js';
 import { guardFolder } from '../process-guard.js';
@@ -20,7 +20,7 @@ const GIT_ENV: NodeJS.ProcessEnv = {
 };
 
 /** What a clone does not have. */
-const NOT_IN_A_CLONE = ['.git', 'coverage', 'dist', 'node_modules'].map((name) => join(repository, name));
+const NOT_IN_A_CLONE = ['.git', '.temp', 'coverage', 'dist', 'node_modules', 'reference'];
 
 /** Files of the repository in a temporary folder, as a clone has them, and a link to its node_modules. */
 export class Copy implements AsyncDisposable {
@@ -33,7 +33,7 @@ export class Copy implements AsyncDisposable {
     const copy = new Copy(folder);
     try {
       for (const path of paths) {
-        const filter = (file: string): boolean => !NOT_IN_A_CLONE.includes(file);
+        const filter = (file: string): boolean => !NOT_IN_A_CLONE.includes(basename(file));
         await cp(join(repository, path), join(folder, path), { recursive: true, filter });
       }
       await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'));

@@ -1,19 +1,11 @@
 import type { RedisOptions } from 'ioredis';
-import { readdirSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { codeBlocks, readFromRoot, section } from '../markdown.js';
+import { codeBlocks, markdownIn, readFromRoot, section } from '../markdown.js';
 import type { RedisServer } from '../servers/redis-server.js';
 import type { Lab } from './lab.js';
 
 const PASSWORD = 'secret';
-const DOCS = fileURLToPath(new URL('../../../docs', import.meta.url));
 
-const documents = [
-  'README.md',
-  ...readdirSync(DOCS, { recursive: true, encoding: 'utf8' })
-    .filter((path) => path.endsWith('.md'))
-    .map((path) => `docs/${path}`),
-];
+const documents = ['README.md', ...markdownIn('docs')];
 const users = documents
   .flatMap((path) => codeBlocks(readFromRoot(path), 'text'))
   .filter((block) => block.startsWith('user locks '));
