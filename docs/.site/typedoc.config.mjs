@@ -28,7 +28,7 @@ export default {
   hidePageHeader: true,
   pageTitleTemplates: {
     index: 'API',
-    module: ({ name }) => (name === 'index' ? library : `${library}/${name}`),
+    module: ({ name }) => (name === 'index' ? library : name.replace('entries', library)),
     member: '{name}',
   },
   // The names of headings are those of the site, and TypeDoc counts equal ones in another way.

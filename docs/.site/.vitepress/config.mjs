@@ -72,7 +72,7 @@ const reference = {
     .filter(([, entry]) => entry.require)
     .map(([path]) => ({
       text: path.replace('.', name),
-      link: `/reference/${path.replace(/^\.\/?/, '')}`,
+      link: `/reference/${path.replace(/^\.$/, '').replace('.', 'entries')}`,
     })),
 };
 
