@@ -151,7 +151,7 @@ export class TestWorker<In extends WorkerMessage, Out extends WorkerMessage> imp
   }
 
   /** Closes the channel, so that the worker ends by itself, and resolves with how it did. */
-  async finish({ timeoutMs = 15_000 }: { timeoutMs?: number } = {}): Promise<WorkerExit> {
+  async finish({ timeoutMs = 25_000 }: { timeoutMs?: number } = {}): Promise<WorkerExit> {
     if (this.child.connected) this.child.disconnect();
     await until(() => this.exit, { timeoutMs, what: 'the worker ends by itself' }).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}; ${this.account()}`, { cause: error });
