@@ -133,6 +133,17 @@ describe('a key is held', () => {
     expect(reply).toMatchObject({ status: 'taken', retryInMs: 2_000 });
     expectTaken(await open().kinds.exclusive!.acquire(claim({ finalKey: key })));
   });
+
+  it('does not lengthen the pause before a retry where a bare majority is taken: that is no split vote', async () => {
+    const { servers, store, runtime } = quorumOf(3);
+    runtime.random = () => 1;
+    const mine = claim();
+    for (const server of servers.slice(0, 2))
+      await server.connect().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey, leaseMs: 10 }));
+    const pauses: unknown[] = [];
+    for (let i = 0; i < 3; i += 1) pauses.push(await store.kinds.exclusive!.acquire(mine));
+    expect(pauses).toMatchObject(Array(3).fill({ status: 'taken', retryInMs: 50 }));
+  });
 });
 
 describe('a grant without a holder is released', () => {
@@ -611,6 +622,17 @@ describe('a renewal', () => {
     const next = await open().kinds.exclusive!.acquire(claim({ finalKey: mine.finalKey, tokens: 1 }));
     expectGranted(next);
     expect(next.token).toBeGreaterThan(reply.token!);
+  });
+
+  it('requests a lost hold once at a node, also when several renewals find the loss at the same time', async () => {
+    const { servers, store } = quorumOf(3);
+    const mine = claim();
+    expectGranted(await store.kinds.exclusive!.acquire(mine));
+    servers[0]!.space.forceUnlock(mine.finalKey);
+    servers[0]!.requests.splice(0);
+    await Promise.all([1, 2, 3].map(() => store.kinds.exclusive!.extendMany([mine])));
+    await settled();
+    expect(servers[0]!.requests.filter((request) => request.startsWith('acquire'))).toHaveLength(1);
   });
 
   it('puts a hold back that does not outlive its release, where that comes late', async () => {
