@@ -278,6 +278,17 @@ describe('tryWithLock', () => {
 });
 
 describe('the end of a lease', () => {
+  it('comes before a nested call that begins as the inner signal aborts: the call acquires the key', async () => {
+    const [outer, inner] = await nested();
+    let late = watched(Promise.resolve<Lease | undefined>(undefined));
+    inner.signal.addEventListener('abort', () => (late = watched(inside(outer))));
+    void outer.release();
+    await settled();
+    await core.store.next('release').reply(released());
+    await core.store.next('acquire').reply(granted(8));
+    expect(late.value?.fencingToken).toBe(8);
+  });
+
   it('counts once, also when the listener of its loss releases it as well', async () => {
     const lease = await acquired({ leaseMs: 1_000 }, 1_000);
     lease.signal.addEventListener('abort', () => void lease.release());
