@@ -380,6 +380,18 @@ describe('a place in line', () => {
     expect(events).toEqual(['down', 'up']);
   });
 
+  it('of a caller for a fair lock is refreshed again after the outage', async () => {
+    await enqueue({ kind: 'fair' });
+    await core.store.watching[0]!.becomeLive();
+    await failsFor(1_000);
+    await untilRequested();
+    for (const request of [...core.store.unanswered]) await request.reply([stillQueued()]);
+    expect(events).toEqual(['down', 'up']);
+    const before = core.store.count('keep');
+    await core.runtime.pass(1_000);
+    expect(core.store.count('keep')).toBe(before + 1);
+  });
+
   it('that is gone is asked for again, as another owner', async () => {
     const caller = await enqueue();
     const { owner } = core.store.sent[0]!.claim;
