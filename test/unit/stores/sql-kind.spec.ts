@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
 import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
+import { MysqlDialect } from '../../../lib/stores/mysql/mysql-dialect.js';
 import type { MakeStatement } from '../../../lib/stores/sql/lane.js';
 import type { KindStatements, SqlDialect } from '../../../lib/stores/sql/sql-dialect.js';
 import { SqlKind } from '../../../lib/stores/sql/sql-kind.js';
 import { takenOf } from '../../../lib/stores/sql/places.js';
+import type { Statement } from '../../../lib/stores/sql/sql.js';
 import type { SqlLanes } from '../../../lib/stores/sql/sql-lanes.js';
 import { grantOf } from '../../../lib/stores/sql/sql-terms.js';
 import { settled, VirtualRuntime } from '../../support/core/virtual-runtime.js';
@@ -69,3 +71,30 @@ it('a grant to a service that did not wait wakes the service of its store that d
   expect(told).toEqual([{ othersWait: false }, { othersWait: false }, { othersWait: true }]);
   expect(notified).toBe(1);
 });
+
+it.each([1, 0])(
+  'a waiter that leaves rings its bell if MySQL has removed it from the wait queue: %i rows',
+  async (affectedRows) => {
+    const runtime = new VirtualRuntime();
+    let rings = 0;
+    const nothing = (): void => undefined;
+    const wakeUps = { serve: nothing, await: nothing, ring: () => void (rings += 1) };
+    const statements = { acquire: nothing, wakeUps } as unknown as KindStatements<ExclusiveClaim>;
+    const lanes = {
+      run: (_key: string, make: MakeStatement<unknown>) => {
+        make(0);
+        return Promise.resolve(takenOf(1_000, 1, true));
+      },
+      about: (_key: string, { read }: Statement<boolean>) => Promise.resolve(read({ affectedRows })),
+    } as unknown as SqlLanes;
+    const connection = () => ({});
+    const dialect = new MysqlDialect({ runtime, connection, table: 't', pooled: true, timeoutMs: 1_000 });
+    const kind = new SqlKind(runtime, lanes, dialect, statements);
+    const claim = claimFor('a', { waits: true });
+    const watch = kind.watch(claim, { notified: nothing, failed: nothing });
+    await kind.acquire(claim);
+    watch.close();
+    await settled();
+    expect(rings).toBe(affectedRows);
+  },
+);
