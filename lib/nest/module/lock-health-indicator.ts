@@ -5,7 +5,7 @@ import { invalidOption } from '../../core/settings/option-checks.js';
 import type { Candidates } from '../leader/candidates.js';
 import { LockService } from '../service/lock.service.js';
 
-/** What a health check reports about the locks. It has no key, and no address of the store. */
+/** What a health check reports about the locks. It has no address of the store, and no key but those of `leads`. */
 export type LockHealth = {
   /** `up` when the store replies. */
   readonly status: 'up' | 'down';
