@@ -27,7 +27,8 @@ const atAcquire = (proxy: TcpProxy, key: string, fault: (connection: ProxyConnec
 const open = async (user?: string) => {
   const proxy = await lab.proxy();
   const opened = lab.open({ commandTimeoutMs: COMMAND_TIMEOUT_MS, waitMs: 2_000 }, as(user, proxy.port));
-  await opened.locks.ping();
+  // Scripts may be on their way for longer than one command time-out.
+  await until(() => opened.locks.ping().then(() => true), { what: 'the scripts are loaded' });
   return { proxy, ...opened };
 };
 
