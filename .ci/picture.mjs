@@ -49,7 +49,7 @@ const play = async (page) => {
   /** Waits until another instance has the lock than the one that has it now. */
   const passedOn = async () => {
     const name = await holder();
-    await until(async () => (await holder()) !== name);
+    await until(async () => ![name, ''].includes(await holder()));
   };
 
   await page.getByLabel('Strategy').selectOption('none');

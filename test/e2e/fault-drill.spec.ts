@@ -51,7 +51,7 @@ class FakePart implements Part {
   }
 
   acquires(token: number): void {
-    this.says({ type: 'acquired', key: 'sku', owner: this.name, token });
+    this.says({ type: 'acquired', key: 'sku', owner: this.name, token, at: 0 });
   }
 
   async gets(signal: NodeJS.Signals): Promise<void> {

@@ -49,19 +49,28 @@ describe('the board of the page', () => {
   const said = (): string => board.snapshot().sentences[0]!.text;
   const states = (): string[] => board.snapshot().lanes.map(({ state }) => state);
 
-  it('shows the holder and the end of its lease, and an arrow to the next one', () => {
+  it('shows the next holder and the end of its lease, and that the block of the last one has ended', () => {
     first.sells(1)();
     second.sells(2);
-    const { lock, handOvers, now } = board.snapshot();
+    const { lock, lanes, now } = board.snapshot();
     expect(lock).toMatchObject({ lane: 1, buyer: 'buyer-2', token: 2 });
     expect(lock!.endsAt).toBeGreaterThan(now);
     expect(lock!.endsAt).toBeLessThanOrEqual(now + LEASE_MS);
-    expect(handOvers).toMatchObject([{ from: 0, to: 1 }]);
+    expect(lanes[0]!.bars[0]!.to).toBeLessThanOrEqual(lanes[1]!.bars[0]!.from);
     expect(states()).toEqual(['idle', 'holds']);
   });
 
+  it('shows a block, its holder and its lease from the grant to the end of the sale, and a free lock after it', () => {
+    second.says({ type: 'acquired', key: 'sku:1', owner: 'b:', token: 1, at: clock() });
+    expect(board.snapshot().lock).toMatchObject({ lane: 1, buyer: '' });
+    expect(states()).toEqual(['idle', 'holds']);
+    second.sells(1)();
+    expect(board.snapshot().lock).toBeUndefined();
+    expect(states()).toEqual(['idle', 'idle']);
+  });
+
   it('shows what the store says about the end of the lease', () => {
-    first.says({ type: 'acquired', key: 'sku:1', owner: 'a:', token: 1 });
+    first.says({ type: 'acquired', key: 'sku:1', owner: 'a:', token: 1, at: clock() });
     first.sells(1);
     const endsAt = clock() + 700;
     board.inspected('a:7', endsAt);
@@ -87,6 +96,7 @@ describe('the board of the page', () => {
     second.sells(2);
     first.sells(1);
     expect(board.snapshot().lock).toMatchObject({ lane: 1, token: 2 });
+    expect(states()).toEqual(['idle', 'holds']);
   });
 
   it('shows a killed holder as such until the store says that its lock is free', () => {
@@ -101,15 +111,18 @@ describe('the board of the page', () => {
     expect(said()).toContain('The lease of instance 1 is over, and instance 2 has the lock');
   });
 
-  it('shows a hold and an arrow also of an instance that is killed before it has said to whom it sells', () => {
-    first.sells(1)();
-    second.says({ type: 'acquired', key: 'sku:1', owner: 'b:', token: 2 });
-    board.killed(1);
-    const { handOvers, lanes, lock } = board.snapshot();
-    expect(handOvers).toMatchObject([{ from: 0, to: 1 }]);
-    expect(lanes[1]).toMatchObject({ state: 'killed', bars: [{ token: 2, to: expect.any(Number) }] });
-    expect(lock).toMatchObject({ lane: 1, buyer: '', token: 2 });
-  });
+  it.each(['before it has said to whom it sells', 'after its sale, and before its release'])(
+    'shows the hold of an instance that is killed %s',
+    (when) => {
+      first.sells(1)();
+      second.says({ type: 'acquired', key: 'sku:1', owner: 'b:', token: 2, at: clock() });
+      if (when.startsWith('after')) second.sells(2)();
+      board.killed(1);
+      const { lanes, lock } = board.snapshot();
+      expect(lanes[1]).toMatchObject({ state: 'killed', bars: [{ token: 2, to: undefined }] });
+      expect(lock).toMatchObject({ lane: 1, token: 2 });
+    },
+  );
 
   it('joins short holds that follow each other, and keeps no more bars than it shows', () => {
     const now = clock();

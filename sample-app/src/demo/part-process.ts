@@ -17,6 +17,7 @@ export interface Acquired {
   /** Prefix of the owner names of all its holds in the store. */
   readonly owner: string;
   readonly token: number;
+  readonly at: number;
 }
 
 /** An instance has read the stock under the lock, and waits for {@link Leave} before it reserves an article. */

@@ -1,4 +1,5 @@
 import type { LockService } from 'nest-redis-lock';
+import { clock } from './live/ids.js';
 import { report } from './part-process.js';
 
 /**
@@ -7,7 +8,7 @@ import { report } from './part-process.js';
 export const reportAcquisitions = async (locks: LockService): Promise<void> => {
   const owner = await ownerPrefix(locks);
   locks.on('acquired', ({ key, fencingToken: token }) => {
-    if (token !== undefined) report({ type: 'acquired', key, owner, token });
+    if (token !== undefined) report({ type: 'acquired', key, owner, token, at: clock() });
   });
 };
 

@@ -1,4 +1,4 @@
-import type { Bar, Cross, HandOver, Snapshot, Span } from '../demo/live/snapshot.js';
+import type { Bar, Cross, Snapshot, Span } from '../demo/live/snapshot.js';
 import { Keyed, set, svg } from './dom.js';
 import { TimeScale } from './time-scale.js';
 
@@ -17,6 +17,21 @@ interface InLane {
   readonly lane: number;
 }
 type BarInLane = Bar & InLane & { readonly row: number | undefined; readonly isCovered: boolean };
+
+/** The lock went from the end of one block to the start of another one. */
+interface HandOver {
+  readonly id: number;
+  readonly from: BarInLane;
+  readonly to: BarInLane;
+}
+
+const handOversOf = (bars: readonly BarInLane[]): HandOver[] => {
+  const holds = bars.filter(({ token }) => token !== undefined).sort((a, b) => a.token! - b.token!);
+  return holds
+    .slice(1)
+    .map((to, index) => ({ id: to.id, from: holds[index]!, to }))
+    .filter(({ from, to }) => from.lane !== to.lane);
+};
 
 /** Gives each bar a row in which no earlier one of its lane still lasts. */
 const rowsOf = (bars: readonly Bar[]): number[] => {
@@ -39,7 +54,7 @@ export class Drawing {
   private readonly nowText = svg('text', { class: 'now-text', 'text-anchor': 'middle' }, 'now');
   private readonly bars: Keyed<BarInLane, SVGGElement>;
   private readonly spans: Keyed<Span & InLane, SVGGElement>;
-  private readonly handOvers: Keyed<HandOver, SVGGElement>;
+  private readonly handOvers: Keyed<HandOver, SVGPathElement>;
   private readonly crosses: Keyed<Cross & InLane, SVGGElement>;
 
   constructor(private readonly root: SVGSVGElement) {
@@ -52,8 +67,8 @@ export class Drawing {
     this.spans = new Keyed<Span & InLane, SVGGElement>(layer(), idOf, newSpan, (group, span) =>
       this.placeSpan(group, span),
     );
-    this.handOvers = new Keyed<HandOver, SVGGElement>(layer(), idOf, newHandOver, (group, one) =>
-      this.placeHandOver(group, one),
+    this.handOvers = new Keyed<HandOver, SVGPathElement>(layer(), idOf, newHandOver, (arrow, one) =>
+      this.placeHandOver(arrow, one),
     );
     this.crosses = new Keyed<Cross & InLane, SVGGElement>(layer(), idOf, newCross, (group, { at, lane }) =>
       this.moveTo(group, at, lane),
@@ -67,27 +82,26 @@ export class Drawing {
 
   /** Returns whether it moves on without a change. */
   show(snapshot: Snapshot, now: number): boolean {
-    const { lanes, handOvers, usesLock, leaseMs } = snapshot;
+    const { lanes, usesLock, leaseMs } = snapshot;
     const at = Math.min(now, snapshot.frozenAt ?? Infinity);
     this.height = lanes.length * LANE_HEIGHT;
     this.scale.show(at, leaseMs);
     set(this.moving, { transform: `translate(${this.scale.shift.toFixed(1)} 0)` });
-    this.bars.show(
-      lanes.flatMap(({ bars, spans }, lane) => {
-        const rows = usesLock ? [] : rowsOf(bars);
-        const textMs = TEXT_WIDTH / this.scale.perMs;
-        const covers = (bar: Bar, { from, to = Infinity }: Span) => from < bar.from + textMs && to > bar.from;
-        return bars.map((bar, index) => ({
-          ...bar,
-          lane,
-          row: rows[index],
-          isCovered: spans.some((span) => covers(bar, span)),
-        }));
-      }),
-    );
+    const textMs = TEXT_WIDTH / this.scale.perMs;
+    const covers = (bar: Bar, { from, to = Infinity }: Span) => from < bar.from + textMs && to > bar.from;
+    const barsInLanes = lanes.flatMap(({ bars, spans }, lane) => {
+      const rows = usesLock ? [] : rowsOf(bars);
+      return bars.map((bar, index) => ({
+        ...bar,
+        lane,
+        row: rows[index],
+        isCovered: spans.some((span) => covers(bar, span)),
+      }));
+    });
+    this.bars.show(barsInLanes);
     this.spans.show(lanes.flatMap(({ spans }, lane) => spans.map((span) => ({ ...span, lane }))));
     this.crosses.show(lanes.flatMap(({ crosses }, lane) => crosses.map((cross) => ({ ...cross, lane }))));
-    this.handOvers.show(handOvers);
+    this.handOvers.show(handOversOf(barsInLanes));
     this.showLease(snapshot, at);
     const x = this.scale.present;
     set(this.now, { x1: x, x2: x, y2: this.height - 14 });
@@ -102,18 +116,21 @@ export class Drawing {
       class: `lease lane-${(lock?.lane ?? 0) + 1} ${state === 'stopped' || state === 'killed' ? state : ''}`,
       x: this.scale.present,
       y: topOf(lock?.lane ?? 0) + 4,
+      'data-lane': lock ? lock.lane + 1 : '',
       width: lock ? Math.max(0, (lock.endsAt - now) * this.scale.perMs) : 0,
     });
   }
 
-  private placeBar(group: SVGGElement, { from, to, lane, row, buyer, buyers, isCovered }: BarInLane): void {
+  private placeBar(group: SVGGElement, bar: BarInLane): void {
+    const { from, to, lane, row, token, buyer, buyers, isCovered } = bar;
     const [rect, text] = [group.firstElementChild!, group.lastElementChild!];
     const x = this.scale.at(from);
     const width = Math.max(2, this.scale.at(to ?? this.scale.now) - x - 1);
     const isThin = row !== undefined;
     const thin = (TRACK_HEIGHT - 4) / THIN_ROWS;
     const y = topOf(lane) + (isThin ? 2 + (row % THIN_ROWS) * thin : 4);
-    set(group, { class: `lane-${lane + 1}` });
+    const open = token !== undefined && to === undefined;
+    set(group, { class: `lane-${lane + 1}`, 'data-bar': token ?? '', 'data-open': open ? lane + 1 : '' });
     set(rect, { class: isThin ? 'thin' : 'bar', x, y, width, height: isThin ? thin - 1 : TRACK_HEIGHT - 8 });
     const label = buyers > 1 ? `× ${buyers}` : buyer.replace('buyer-', '');
     const hasRoom = !isThin && !isCovered && width >= TEXT_WIDTH;
@@ -131,15 +148,13 @@ export class Drawing {
     for (const rect of group.children) set(rect, { x, width, y: topOf(lane) + 1, height: TRACK_HEIGHT - 2 });
   }
 
-  private placeHandOver(group: SVGGElement, { at, from, to }: HandOver): void {
-    const x = this.scale.at(at);
-    const down = to > from;
-    const start = topOf(from) + (down ? TRACK_HEIGHT - 4 : 4);
-    const end = topOf(to) + (down ? 3 : TRACK_HEIGHT - 3);
-    const [path, tip] = [group.firstElementChild!, group.lastElementChild!];
-    set(path, { d: `M${x.toFixed(1)} ${start}V${end + (down ? -6 : 6)}` });
-    const sign = down ? -1 : 1;
-    set(tip, { d: `M${x.toFixed(1)} ${end}l-4 ${sign * 7}h8z` });
+  private placeHandOver(arrow: SVGPathElement, { from, to }: HandOver): void {
+    const down = to.lane > from.lane;
+    const [far, near] = [TRACK_HEIGHT - 4, 4];
+    const start = [this.scale.at(from.to ?? to.from) - 2, topOf(from.lane) + (down ? far : near)];
+    const end = [this.scale.at(to.from) + 1, topOf(to.lane) + (down ? near : far)];
+    const d = `M${start.map((n) => n.toFixed(1)).join(' ')}L${end.map((n) => n.toFixed(1)).join(' ')}`;
+    set(arrow, { d, 'data-from': from.token!, 'data-to': to.token! });
   }
 
   private moveTo(group: SVGGElement, at: number, lane: number): void {
@@ -157,8 +172,7 @@ const newSpan = ({ kind }: Span): SVGGElement =>
     svg('rect', { class: `span ${kind}`, fill: `url(#hatch-${kind})`, rx: 4 }),
   );
 
-const newHandOver = (): SVGGElement =>
-  svg('g', {}, svg('path', { class: 'hand-over' }), svg('path', { class: 'tip' }));
+const newHandOver = (): SVGPathElement => svg('path', { class: 'hand-over', 'marker-end': 'url(#tip)' });
 
 const newCross = (): SVGGElement =>
   svg(
@@ -168,11 +182,24 @@ const newCross = (): SVGGElement =>
     svg('path', { class: 'cross', d: 'M-5 -5L5 5M5 -5L-5 5' }),
   );
 
-/** Patterns of the times in which an instance is stopped, or dead. */
+/** The tip of an arrow; patterns of the times in which an instance is stopped, or dead. */
 const definitions = (): SVGDefsElement =>
   svg(
     'defs',
     {},
+    svg(
+      'marker',
+      {
+        id: 'tip',
+        refX: 7,
+        refY: 4,
+        markerWidth: 8,
+        markerHeight: 8,
+        markerUnits: 'userSpaceOnUse',
+        orient: 'auto',
+      },
+      svg('path', { class: 'tip', d: 'M0 0L7 4L0 8z' }),
+    ),
     ...(['stopped', 'killed'] as const).map((kind) =>
       svg(
         'pattern',

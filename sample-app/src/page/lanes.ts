@@ -6,15 +6,22 @@ import { capital, times } from './words.js';
 const STATES: Readonly<Record<LaneState, string>> = {
   starting: 'starts …',
   idle: 'idle',
-  waits: 'waits for the lock',
+  waits: 'waits',
   holds: 'has the lock',
   stopped: 'stopped',
-  killed: 'killed, but has the lock',
+  killed: 'killed',
 };
 
-const stateOf = ({ state, working }: Lane, usesLock: boolean): string => {
+interface Row extends Lane {
+  readonly index: number;
+  /** Whether it has the lock. */
+  readonly has: boolean;
+}
+
+const stateOf = ({ state, working, has }: Row, usesLock: boolean): string => {
   if (!usesLock && working > 0) return `${times(working, 'buyer')} inside at once`;
-  return !usesLock && state === 'waits' ? STATES.idle : STATES[state];
+  if (!usesLock && state === 'waits') return STATES.idle;
+  return has && state !== 'holds' ? `${STATES[state]}, has it` : STATES[state];
 };
 
 const LEGEND: readonly (readonly [name: string, text: string, withLock?: boolean])[] = [
@@ -31,7 +38,7 @@ export class Lanes {
   private readonly drawing = new Drawing(byId<SVGSVGElement>('drawing'));
   private legendFor: boolean | undefined;
   private usesLock = true;
-  private readonly list = new Keyed<Lane & { readonly index: number }, HTMLLIElement>(
+  private readonly list = new Keyed<Row, HTMLLIElement>(
     byId('lanes'),
     ({ index }) => index,
     ({ index, name }) =>
@@ -48,7 +55,11 @@ export class Lanes {
         html('div', { class: 'track' }),
       ),
     (item, lane) => {
-      set(item, { 'data-state': lane.state, 'data-refused': lane.crosses.length });
+      set(item, {
+        'data-state': lane.state,
+        'data-holds': String(lane.has),
+        'data-refused': lane.crosses.length,
+      });
       const [, state, waits] = item.firstElementChild!.children;
       write(state!, stateOf(lane, this.usesLock));
       write(waits!, lane.waiting > 0 ? times(lane.waiting, 'waits', 'wait') : '');
@@ -58,7 +69,8 @@ export class Lanes {
   /** Returns whether the drawing moves. */
   show(snapshot: Snapshot, now: number): boolean {
     this.usesLock = snapshot.usesLock;
-    this.list.show(snapshot.lanes.map((lane, index) => ({ ...lane, index })));
+    const { lanes, lock } = snapshot;
+    this.list.show(lanes.map((lane, index) => ({ ...lane, index, has: lock?.lane === index })));
     if (this.legendFor !== snapshot.usesLock) this.explain(snapshot.usesLock);
     return this.drawing.show(snapshot, now);
   }

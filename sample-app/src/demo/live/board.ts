@@ -5,14 +5,11 @@ import { clock, newId } from './ids.js';
 import { LaneRecord } from './lane-record.js';
 import * as sentences from './sentences.js';
 import type { Words } from './sentences.js';
-import type { Controls, HandOver, LockView, Numbers, SaleView, Sentence, Snapshot } from './snapshot.js';
+import type { Controls, LockView, Numbers, SaleView, Sentence, Snapshot } from './snapshot.js';
 
 const MAX_SENTENCES = 8;
-const HAND_OVERS_MS = 16_000;
 /** How long the lanes go on after the end of a sale, in ms. */
 const AFTER_MS = 500;
-/** How old a fact of the store may be, in ms, before a message of an instance counts for more. */
-const FRESH_MS = 150;
 
 const NO_NUMBERS: Numbers = {
   ...{ sold: 0, oversold: 0, doubleOrders: 0, chargedTwice: 0 },
@@ -30,11 +27,12 @@ export class Board {
   private readonly listeners = new Set<() => void>();
   private readonly sales = new Map<StrategyName, SaleView>();
   private sentences: Sentence[] = [];
-  private handOvers: HandOver[] = [];
   private lanes: LaneRecord[] = [];
   private strategy: StrategyName | undefined;
   private lockedKey: string | undefined;
-  private lock: (LockView & { readonly at: number; readonly fate?: 'stopped' | 'killed' }) | undefined;
+  /** The last grant, also when its lease is over. */
+  private last:
+    (Omit<LockView, 'buyer'> & { readonly at: number; readonly fate?: 'stopped' | 'killed' }) | undefined;
   private isLast = false;
   private frozenAt: number | undefined;
   /** What the buttons may do; undefined without buttons. */
@@ -65,15 +63,14 @@ export class Board {
   snapshot(): Snapshot {
     const now = clock();
     const seenAt = Math.min(now, this.frozenAt ?? Infinity);
-    this.handOvers = this.handOvers.filter(({ at }) => at >= seenAt - HAND_OVERS_MS);
-    const { leaseMs, store, handOvers, frozenAt, strategy, isLast } = this;
+    const { leaseMs, store, frozenAt, strategy, isLast } = this;
     return {
-      ...{ now, leaseMs, store, handOvers, frozenAt, strategy, isLast },
+      ...{ now, leaseMs, store, frozenAt, strategy, isLast },
       sentences: this.sentences,
       sales: [...this.sales.values()],
       usesLock: strategy !== undefined && usesLock(strategy),
       lanes: this.lanes.map((lane) => lane.view(seenAt)),
-      lock: this.lock && { ...this.lock },
+      lock: this.lock,
       controls: this.controls?.(),
     };
   }
@@ -82,8 +79,7 @@ export class Board {
   starting(strategy: StrategyName, names: readonly string[]): void {
     this.strategy = strategy;
     this.lanes = names.map((name) => new LaneRecord(name));
-    this.handOvers = [];
-    this.lock = undefined;
+    this.last = undefined;
     this.lockedKey = undefined;
     this.frozenAt = undefined;
     this.say(sentences.starting(strategy));
@@ -123,7 +119,7 @@ export class Board {
     const sale = this.sale;
     if (!sale) return;
     this.sales.set(sale.strategy, { ...sale, ...numbersOf(numbers), state: 'over', answered: sale.clicks });
-    this.lock = undefined;
+    for (const lane of this.lanes) lane.released(clock());
     this.frozenAt = clock() + AFTER_MS;
     this.say(sentences.over(sale.strategy, numbers, sale.items));
   }
@@ -131,13 +127,13 @@ export class Board {
   stopped(index: number, token: number): void {
     this.lanes[index]?.beginSpan('stopped', clock());
     this.meets(index, 'stopped');
-    this.say(sentences.stopped(this.nameOf(index), token), this.lock?.endsAt);
+    this.say(sentences.stopped(this.nameOf(index), token), this.last?.endsAt);
   }
 
   wentOn(index: number): void {
     this.lanes[index]?.endSpan('stopped', clock());
-    const isLate = this.lock?.lane !== index;
-    if (this.lock && !isLate) this.lock = { ...this.lock, fate: undefined };
+    const isLate = !this.lanes[index]?.hold;
+    if (this.last && !isLate) this.last = { ...this.last, fate: undefined };
     this.say(sentences.wentOn(this.nameOf(index), isLate));
   }
 
@@ -145,11 +141,11 @@ export class Board {
     const at = clock();
     const lane = this.lanes[index];
     this.meets(index, 'killed');
-    // It may have been killed before it could say to whom it sells.
-    if (lane && !lane.isWorking && this.lock) lane.begin(0, '', this.lock.token, this.lock.at);
+    // It may have been killed after its sale, and before its release.
+    lane?.holdsOn();
     lane?.down(at);
     lane?.beginSpan('killed', at);
-    this.say(sentences.killed(this.nameOf(index)), this.lock?.endsAt);
+    this.say(sentences.killed(this.nameOf(index)), this.last?.endsAt);
   }
 
   /** An instance replaces a dead one, in its lane. */
@@ -158,15 +154,16 @@ export class Board {
     this.say(sentences.restarted(this.nameOf(index)));
   }
 
-  /** The store says which owner has the lock, and until when. Undefined: it is free. */
-  inspected(owner: string | undefined, endsAt: number): void {
-    const { lock } = this;
-    const index = this.laneOf(owner);
-    if (lock && owner === undefined && clock() - lock.at > FRESH_MS) this.lockEnded();
-    if (lock && index === lock.lane) this.lock = { ...lock, endsAt };
-    const last = this.sentences[0];
-    if (lock && last?.until !== undefined && last.until !== endsAt && index === lock.lane)
-      this.sentences = [{ ...last, until: endsAt }, ...this.sentences.slice(1)];
+  /** The store has said, after `askedAt`, which owner has the lock, and until when. Undefined: it is free. */
+  inspected(owner: string | undefined, endsAt: number, askedAt = clock()): void {
+    const { last } = this;
+    if (last && owner === undefined && last.at < askedAt) this.lanes[last.lane]?.released(clock());
+    if (last && this.laneOf(owner) === last.lane) {
+      this.last = { ...last, endsAt };
+      const [said] = this.sentences;
+      if (said?.until !== undefined)
+        this.sentences = [{ ...said, until: endsAt }, ...this.sentences.slice(1)];
+    }
     this.changed();
   }
 
@@ -185,6 +182,13 @@ export class Board {
     return this.strategy && this.sales.get(this.strategy);
   }
 
+  /** The lock, while an instance has it. */
+  private get lock(): LockView | undefined {
+    const { last } = this;
+    const hold = last && this.lanes[last.lane]?.hold;
+    return hold && { lane: last.lane, buyer: hold.buyer, token: last.token, endsAt: last.endsAt };
+  }
+
   private nameOf(index: number): string {
     return this.lanes[index]?.name ?? '';
   }
@@ -195,15 +199,17 @@ export class Board {
         lane.owners = message.owner;
         this.lockedKey = message.key;
         // Its buyer follows.
-        this.acquired(index, '', message.token, clock());
+        this.acquired(index, message.token, message.at);
         break;
       case 'clicks':
         lane.waiting = message.waiting;
         lane.next = message.next;
         break;
       case 'began':
+        if (message.token !== undefined) this.acquired(index, message.token, message.at);
         lane.begin(message.id, message.buyer, message.token, message.at);
-        if (message.token !== undefined) this.acquired(index, message.buyer, message.token, message.at);
+        // Messages of two instances may come in the wrong order.
+        if (this.last && this.last.lane !== index) lane.released(this.last.at);
         break;
       case 'ended':
         lane.end(message.id, message.at);
@@ -218,42 +224,23 @@ export class Board {
     this.changed();
   }
 
-  private acquired(index: number, buyer: string, token: number, at: number): void {
-    const before = this.lock;
+  private acquired(index: number, token: number, at: number): void {
+    const before = this.last;
     // A stopped instance that goes on may report what it did before.
-    if (before && before.token > token) return;
-    if (before?.token === token) {
-      this.lock = { ...before, buyer };
-      return;
-    }
-    if (before && before.lane !== index) {
-      const lane = this.lanes[before.lane];
-      this.handOvers.push({ id: newId(), at, from: before.lane, to: index });
-      if (lane && before.fate) {
-        this.say(sentences.passedOn(lane.name, this.nameOf(index), before.fate === 'killed', token));
-        lane.leaseEnded(at);
-      }
-      lane?.released();
-    }
-    this.lanes[index]?.holds();
-    this.lock = { lane: index, buyer, token, endsAt: at + this.leaseMs, at };
-  }
-
-  private lockEnded(): void {
-    if (!this.lock) return;
-    const lane = this.lanes[this.lock.lane];
-    // The last holder is remembered: the hand-over to the next one is told with its name.
-    if (this.lock.fate) lane?.leaseEnded(clock());
-    else {
-      lane?.released();
-      this.lock = undefined;
-    }
+    if (before && before.token >= token) return;
+    const to = this.lanes[index];
+    for (const lane of this.lanes) lane.released(at);
+    to?.acquired(token, at, before?.lane === index);
+    if (before?.fate && before.lane !== index)
+      this.say(
+        sentences.passedOn(this.nameOf(before.lane), this.nameOf(index), before.fate === 'killed', token),
+      );
+    this.last = { lane: index, token, endsAt: at + this.leaseMs, at };
   }
 
   /** The store has said that this instance has the lock. */
   private meets(index: number, fate: 'stopped' | 'killed'): void {
-    const { lock } = this;
-    if (lock) this.lock = { ...lock, lane: index, fate };
+    if (this.last) this.last = { ...this.last, lane: index, fate };
   }
 
   private say({ tone, text }: Words, until?: number): void {

@@ -12,7 +12,6 @@ const MAX_GAP_MS = 30;
 const SHORT_MS = 60;
 
 interface Click {
-  readonly buyer: string;
   readonly token: number | undefined;
   readonly bar: Open<Bar>;
 }
@@ -24,7 +23,6 @@ export class LaneRecord {
   /** Prefix of its owner names in the store; undefined before its first lock. */
   owners: string | undefined;
   private isUp = false;
-  private isHolder = false;
   private readonly working = new Map<number, Click>();
   private bars: Open<Bar>[] = [];
   private spans: Open<Span>[] = [];
@@ -41,7 +39,7 @@ export class LaneRecord {
     this.isUp = false;
     this.waiting = 0;
     this.next = [];
-    for (const id of [...this.working.keys()]) this.end(id, at);
+    this.working.clear();
     this.endSpan('stopped', at);
   }
 
@@ -54,43 +52,47 @@ export class LaneRecord {
     return this.openSpan('killed') !== undefined;
   }
 
-  get isWorking(): boolean {
-    return this.working.size > 0;
+  /** The block of the lock that it has now. */
+  get hold(): Bar | undefined {
+    const last = this.bars.at(-1);
+    return last?.token !== undefined && last.to === undefined ? last : undefined;
   }
 
-  begin(id: number, buyer: string, token: number | undefined, at: number): void {
+  /** It has acquired the lock; `again` if it was the last holder, too. */
+  acquired(token: number, at: number, again: boolean): void {
     const last = this.bars.at(-1);
-    const isNext = token !== undefined && last?.to !== undefined && at - last.to <= MAX_GAP_MS;
-    if (isNext && (last.to! - last.from) / last.buyers <= SHORT_MS) {
-      Object.assign(last, { to: undefined, buyer, token, buyers: last.buyers + 1 });
-      this.working.set(id, { buyer, token, bar: last });
-      return;
-    }
-    const bar = { id: newId(), from: at, buyer, buyers: 1, token };
-    this.bars.push(bar);
-    this.working.set(id, { buyer, token, bar });
+    const joins = again && last?.to !== undefined && at - last.to <= MAX_GAP_MS;
+    if (joins && (last.to! - last.from) / last.buyers <= SHORT_MS)
+      Object.assign(last, { to: undefined, buyer: '', token, buyers: last.buyers + 1 });
+    else this.bars.push({ id: newId(), from: at, buyer: '', buyers: 1, token });
+  }
+
+  /** It has the lock still, whatever it has reported. */
+  holdsOn(): void {
+    const last = this.bars.at(-1);
+    if (last) last.to = undefined;
+  }
+
+  /** It begins to sell to a buyer, under its last lock if there is one. */
+  begin(id: number, buyer: string, token: number | undefined, at: number): void {
+    let bar = this.bars.at(-1);
+    if (!bar || token === undefined || bar.token !== token)
+      this.bars.push((bar = { id: newId(), from: at, buyer, buyers: 1, token }));
+    bar.buyer = buyer;
+    this.working.set(id, { token, bar });
   }
 
   end(id: number, at: number): void {
     const click = this.working.get(id);
     this.working.delete(id);
-    if (click) click.bar.to ??= at;
+    if (click && click.bar.token === click.token) click.bar.to = Math.min(click.bar.to ?? at, at);
   }
 
-  /** Its lease has ended; it may work on without knowing it. */
-  leaseEnded(at: number): void {
-    this.isHolder = false;
-    for (const { bar } of this.working.values()) bar.to ??= at;
+  /** It has the lock no longer: its lease has ended, or it has released it. It may work on without knowing it. */
+  released(at: number): void {
+    const last = this.bars.at(-1);
+    if (this.hold) last!.to = at;
     this.endSpan('killed', at);
-  }
-
-  /** It has the lock now. */
-  holds(): void {
-    this.isHolder = true;
-  }
-
-  released(): void {
-    this.isHolder = false;
   }
 
   beginSpan(kind: Span['kind'], at: number): void {
@@ -119,7 +121,7 @@ export class LaneRecord {
     if (this.isKilled) return 'killed';
     if (!this.isUp) return 'starting';
     if (this.isStopped) return 'stopped';
-    if (this.isHolder && this.working.size > 0) return 'holds';
+    if (this.hold) return 'holds';
     return this.waiting > 0 ? 'waits' : 'idle';
   }
 

@@ -15,7 +15,9 @@ export interface Sentence {
   readonly until?: number;
 }
 
-/** Time in which an instance sold to a buyer, or to several in a row. */
+/**
+ * Time in which an instance had the lock, for a buyer or for several in a row. Without a lock: in which it sold to a buyer.
+ */
 export interface Bar {
   readonly id: number;
   readonly from: number;
@@ -59,16 +61,7 @@ export interface Lane {
   readonly crosses: readonly Cross[];
 }
 
-/** The lock went from one instance to another. */
-export interface HandOver {
-  readonly id: number;
-  readonly at: number;
-  /** Index of the lane. */
-  readonly from: number;
-  readonly to: number;
-}
-
-/** The lock, according to its store. */
+/** The lock, while an instance has it: its block is the last one of the lane, and is open. */
 export interface LockView {
   /** Index of the lane. */
   readonly lane: number;
@@ -117,7 +110,6 @@ export interface Snapshot {
   readonly lanes: readonly Lane[];
   /** Time at which the lanes stand still, because the sale is over. */
   readonly frozenAt?: number;
-  readonly handOvers: readonly HandOver[];
   readonly lock?: LockView;
   /** Undefined when the page only shows a run. */
   readonly controls?: Controls;

@@ -33,8 +33,9 @@ export const watchSale = async (
   const look = async () => {
     const key = board.isWatched ? board.key : undefined;
     if (key === undefined) return;
+    const askedAt = clock();
     const hold = await stage.locks.hold(key);
-    board.inspected(hold?.owner, clock() + (hold?.remainingMs ?? 0));
+    board.inspected(hold?.owner, clock() + (hold?.remainingMs ?? 0), askedAt);
   };
   await Promise.all([repeat(count, COUNT_EVERY_MS, signal), repeat(look, LOOK_EVERY_MS, signal)]);
 };
