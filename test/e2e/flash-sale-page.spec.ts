@@ -1,10 +1,12 @@
 import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { Board } from '../../sample-app/src/demo/live/board.js';
+import { clock } from '../../sample-app/src/demo/live/ids.js';
 import { PageServer } from '../../sample-app/src/demo/page/page-server.js';
 import { until } from '../support/async.js';
 import { RedisServer } from '../support/servers/redis-server.js';
 import { complaintsOf, launchChromium } from '../support/chromium.js';
+import { FakePart } from './fake-part.js';
 import { buildSampleApp, FlashSaleCli, fromRoot } from './flash-sale-cli.js';
 
 const ITEMS = 30;
@@ -193,6 +195,34 @@ describe('the page of npm start -- --serve', () => {
   );
 });
 
+/** Which instance has the lock, according to each part of the page. */
+const HOLDERS = `({
+  card: document.querySelector('#lock').dataset.holder,
+  labels: [...document.querySelectorAll('#lanes [data-holds=true]')].map(({ dataset }) => dataset.lane),
+  blocks: [...document.querySelectorAll('[data-open]')].map(({ dataset }) => dataset.open).filter(Boolean),
+  tail: document.querySelector('[data-tail]').dataset.tail,
+})`;
+
+interface Arrow {
+  readonly from: string;
+  readonly to: string;
+  /** How far its ends are from the end of the one block and from the start of the other one, in pixels. */
+  readonly gaps: readonly number[];
+}
+
+/** The arrows, from left to right, and the blocks that they join. All move: this is one moment. */
+const ARROWS = `[...document.querySelectorAll('[data-from]')].map((arrow) => {
+  const { from, to } = arrow.dataset;
+  const rect = (token) => document.querySelector('[data-bar="' + token + '"] rect').getBBox();
+  const [before, after] = [rect(from), rect(to)];
+  const [start, end] = [arrow.getPointAtLength(0), arrow.getPointAtLength(arrow.getTotalLength())];
+  const down = before.y < after.y;
+  return { from, to, gaps: [
+    start.x - before.x - before.width, start.y - before.y - (down ? before.height : 0),
+    end.x - after.x, end.y - after.y - (down ? 0 : after.height),
+  ] };
+})`;
+
 describe('the page of a server', () => {
   const folder = new URL(`file://${fromRoot('dist/sample-app/page/')}`);
   const newBoard = (items: number): Board => {
@@ -217,6 +247,53 @@ describe('the page of a server', () => {
         what: 'the page shows the new board',
       });
       expect(await shown.connection()).toBe('live');
+      await page.close();
+    },
+    TIMEOUT_MS,
+  );
+
+  it(
+    'shows one state of the lock in card, label and chart, and arrows from block to block',
+    async () => {
+      const board = new Board(LEASE_MS, 'Redis');
+      const parts = [new FakePart(), new FakePart(), new FakePart()];
+      const [first, second, third] = parts as [FakePart, FakePart, FakePart];
+      board.starting(
+        'locked',
+        parts.map((_, index) => `instance ${index + 1}`),
+      );
+      parts.forEach((part, index) => board.up(index, part));
+      board.open({ strategy: 'locked', items: 9, clicks: 9 });
+      await using server = await PageServer.start({ board, folder });
+      const { page } = await open(server.url, { viewport: { width: 360, height: 800 } });
+      const shows = (lane: string) =>
+        vi.waitFor(async () => {
+          const list = lane ? [lane] : [];
+          const card = lane && `instance ${lane}`;
+          expect(await page.evaluate(HOLDERS)).toEqual({ card, labels: list, blocks: list, tail: lane });
+        }, TIMEOUT_MS / 4);
+
+      const now = clock();
+      first.sells(1_001, now - 3_000)(now - 2_500);
+      third.sells(1_002, now - 2_450)(now - 2_000);
+      await shows('');
+      second.sells(1_003, now - 1_900);
+      await shows('2');
+      const lock = page.locator('#lock');
+      expect(await lock.getAttribute('data-grant')).toBe('3');
+      expect(await lock.getAttribute('data-token')).toBe('1003');
+      board.killed(1);
+      await shows('2');
+      third.says({ type: 'acquired', key: 'sku:1', owner: 'c:', token: 1_004, at: clock() });
+      await shows('3');
+
+      const arrows = (await page.evaluate(ARROWS)) as readonly Arrow[];
+      expect(arrows.map(({ from, to }) => [from, to])).toEqual([
+        ['1001', '1002'],
+        ['1002', '1003'],
+        ['1003', '1004'],
+      ]);
+      for (const { gaps } of arrows) expect(Math.max(...gaps.map(Math.abs))).toBeLessThan(3);
       await page.close();
     },
     TIMEOUT_MS,

@@ -1,36 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { Board } from '../../sample-app/src/demo/live/board.js';
 import { clock } from '../../sample-app/src/demo/live/ids.js';
-import type { PartMessage } from '../../sample-app/src/demo/part-process.js';
-import type { Part } from '../../sample-app/src/demo/parts.js';
+import { FakePart } from './fake-part.js';
 
 const LEASE_MS = 2_000;
-
-/** An instance of which only the messages count. */
-class FakePart implements Part {
-  readonly name = '';
-  readonly url = '';
-  readonly alive = true;
-  says: (message: PartMessage) => void = () => undefined;
-  private id = 0;
-
-  kill(): void {}
-  send(): void {}
-  stop(): Promise<void> {
-    return Promise.resolve();
-  }
-  onMessage(listener: (message: PartMessage) => void): () => void {
-    this.says = listener;
-    return () => undefined;
-  }
-
-  /** It acquires the lock, and sells to a buyer. Returns the end of that. */
-  sells(token: number, at = clock()): (at?: number) => void {
-    const id = (this.id += 1);
-    this.says({ type: 'began', id, buyer: `buyer-${token}`, token, at });
-    return (end = clock()) => this.says({ type: 'ended', id, at: end });
-  }
-}
 
 describe('the board of the page', () => {
   let board: Board;
@@ -123,6 +96,23 @@ describe('the board of the page', () => {
       expect(lock).toMatchObject({ lane: 1, token: 2 });
     },
   );
+
+  it('counts the grants of a sale, in the order of their tokens', () => {
+    first.sells(1_007);
+    board.stopped(0, 1_007);
+    expect(board.snapshot().sentences[0]).toMatchObject({
+      text: expect.stringContaining('(token #1)'),
+      tokens: '#1 is token 1007',
+    });
+    second.sells(1_020)();
+    second.sells(1_021);
+    expect(board.snapshot().lock).toMatchObject({ token: 1_021, grant: 3 });
+    first.says({ type: 'refused', token: 1_007, at: clock() });
+    expect(said()).toContain('token #1 is older than #3');
+    board.open({ strategy: 'locked', items: 5, clicks: 10 });
+    first.sells(5);
+    expect(board.snapshot().lock).toMatchObject({ token: 5, grant: 1 });
+  });
 
   it('joins short holds that follow each other, and keeps no more bars than it shows', () => {
     const now = clock();

@@ -26,7 +26,7 @@ interface HandOver {
 }
 
 const handOversOf = (bars: readonly BarInLane[]): HandOver[] => {
-  const holds = bars.filter(({ token }) => token !== undefined).sort((a, b) => a.token! - b.token!);
+  const holds = bars.filter(({ token }) => token !== undefined).sort((a, b) => a.from - b.from);
   return holds
     .slice(1)
     .map((to, index) => ({ id: to.id, from: holds[index]!, to }))
@@ -116,7 +116,7 @@ export class Drawing {
       class: `lease lane-${(lock?.lane ?? 0) + 1} ${state === 'stopped' || state === 'killed' ? state : ''}`,
       x: this.scale.present,
       y: topOf(lock?.lane ?? 0) + 4,
-      'data-lane': lock ? lock.lane + 1 : '',
+      'data-tail': lock ? lock.lane + 1 : '',
       width: lock ? Math.max(0, (lock.endsAt - now) * this.scale.perMs) : 0,
     });
   }

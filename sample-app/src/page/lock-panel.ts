@@ -1,6 +1,6 @@
 import type { Lane, Snapshot } from '../demo/live/snapshot.js';
 import { byId, html, Keyed, set, write } from './dom.js';
-import { capital, seconds, shortToken, times } from './words.js';
+import { capital, seconds, times } from './words.js';
 
 const NO_LOCK = 'This strategy takes no lock: each instance sells to all of its buyers at once.';
 
@@ -40,6 +40,7 @@ export class LockPanel {
     set(this.panel, {
       'data-holder': lane?.name ?? '',
       'data-token': lock?.token ?? '',
+      'data-grant': lock?.grant ?? '',
       'data-state': lane?.state ?? 'free',
       class: lock ? `lane-${lock.lane + 1}` : '',
     });
@@ -48,7 +49,7 @@ export class LockPanel {
     this.details.hidden = !usesLock;
     this.level.style.width = `${Math.min(100, (100 * leftMs) / leaseMs)}%`;
     write(this.buyer, lock?.buyer || '–');
-    write(this.token, lock ? shortToken(lock.token) : '–');
+    write(this.token, lock ? `#${lock.grant}` : '–');
     set(this.token, { title: String(lock?.token ?? '') });
     write(this.left, lock ? seconds(leftMs) : '–');
     this.waiting.show(lanes);

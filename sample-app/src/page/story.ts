@@ -19,7 +19,7 @@ export class Story {
     ({ id }) => id,
     () => html('li'),
     (item, sentence) => {
-      set(item, { 'data-tone': sentence.tone });
+      set(item, { 'data-tone': sentence.tone, title: sentence.tokens ?? '' });
       write(item, still(sentence));
     },
   );
@@ -27,7 +27,7 @@ export class Story {
   /** Returns whether a countdown runs. */
   show([last, ...earlier]: readonly Sentence[], now: number): boolean {
     if (!last) return false;
-    set(this.section, { 'data-tone': last.tone });
+    set(this.section, { 'data-tone': last.tone, title: last.tokens ?? '' });
     if (this.shown !== last.text) this.say(last);
     const leftMs = (last.until ?? now) - now;
     write(this.left, seconds(leftMs));

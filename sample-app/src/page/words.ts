@@ -7,9 +7,6 @@ export const seconds = (ms: number): string => `${(Math.max(0, ms) / 1_000).toFi
 export const times = (count: number, one: string, more = `${one}s`): string =>
   `${count} ${count === 1 ? one : more}`;
 
-/** Returns the digits of a token in which tokens of one sale differ. */
-export const shortToken = (token: number): string => `…${String(token).slice(-6)}`;
-
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** Returns what the page is about, in one line. */

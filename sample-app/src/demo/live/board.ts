@@ -4,7 +4,7 @@ import type { Part } from '../parts.js';
 import { clock, newId } from './ids.js';
 import { LaneRecord } from './lane-record.js';
 import * as sentences from './sentences.js';
-import type { Words } from './sentences.js';
+import type { Grant, Words } from './sentences.js';
 import type { Controls, LockView, Numbers, SaleView, Sentence, Snapshot } from './snapshot.js';
 
 const MAX_SENTENCES = 8;
@@ -32,7 +32,10 @@ export class Board {
   private lockedKey: string | undefined;
   /** The last grant, also when its lease is over. */
   private last:
-    (Omit<LockView, 'buyer'> & { readonly at: number; readonly fate?: 'stopped' | 'killed' }) | undefined;
+    | (Omit<LockView, 'buyer' | 'grant'> & { readonly at: number; readonly fate?: 'stopped' | 'killed' })
+    | undefined;
+  /** The tokens of all grants of the sale. */
+  private readonly tokens = new Set<number>();
   private isLast = false;
   private frozenAt: number | undefined;
   /** What the buttons may do; undefined without buttons. */
@@ -77,11 +80,8 @@ export class Board {
 
   /** The instances of a strategy start. */
   starting(strategy: StrategyName, names: readonly string[]): void {
-    this.strategy = strategy;
     this.lanes = names.map((name) => new LaneRecord(name));
-    this.last = undefined;
-    this.lockedKey = undefined;
-    this.frozenAt = undefined;
+    this.newSale(strategy);
     this.say(sentences.starting(strategy));
   }
 
@@ -98,9 +98,7 @@ export class Board {
 
   /** A sale opens; the crowd comes. */
   open({ strategy, items, clicks }: SaleStart): void {
-    this.strategy = strategy;
-    this.lockedKey = undefined;
-    this.frozenAt = undefined;
+    this.newSale(strategy);
     this.sales.delete(strategy);
     this.sales.set(strategy, { ...NO_NUMBERS, strategy, items, state: 'open', clicks, answered: 0 });
     this.say(clicks > 0 ? sentences.opened(strategy) : sentences.waitsForCurl());
@@ -127,7 +125,7 @@ export class Board {
   stopped(index: number, token: number): void {
     this.lanes[index]?.beginSpan('stopped', clock());
     this.meets(index, 'stopped');
-    this.say(sentences.stopped(this.nameOf(index), token), this.last?.endsAt);
+    this.say(sentences.stopped(this.nameOf(index), this.grantOf(token)), this.last?.endsAt);
   }
 
   wentOn(index: number): void {
@@ -182,11 +180,25 @@ export class Board {
     return this.strategy && this.sales.get(this.strategy);
   }
 
+  private newSale(strategy: StrategyName): void {
+    this.strategy = strategy;
+    this.lockedKey = undefined;
+    this.last = undefined;
+    this.tokens.clear();
+    for (const lane of this.lanes) lane.forget();
+    this.frozenAt = undefined;
+  }
+
   /** The lock, while an instance has it. */
   private get lock(): LockView | undefined {
     const { last } = this;
     const hold = last && this.lanes[last.lane]?.hold;
-    return hold && { lane: last.lane, buyer: hold.buyer, token: last.token, endsAt: last.endsAt };
+    return hold && { lane: last.lane, buyer: hold.buyer, endsAt: last.endsAt, ...this.grantOf(last.token) };
+  }
+
+  /** Returns a grant by its token: also messages that come late do not change the order of tokens. */
+  private grantOf(token: number): Grant {
+    return { token, grant: [...this.tokens].filter((other) => other < token).length + 1 };
   }
 
   private nameOf(index: number): string {
@@ -216,7 +228,13 @@ export class Board {
         break;
       case 'refused':
         lane.refused(message.token, message.at);
-        this.say(sentences.refusedWrite(lane.name, message.token));
+        this.say(
+          sentences.refusedWrite(
+            lane.name,
+            this.grantOf(message.token),
+            this.grantOf(Math.max(...this.tokens)),
+          ),
+        );
         break;
       default:
         return;
@@ -226,6 +244,7 @@ export class Board {
 
   private acquired(index: number, token: number, at: number): void {
     const before = this.last;
+    this.tokens.add(token);
     // A stopped instance that goes on may report what it did before.
     if (before && before.token >= token) return;
     const to = this.lanes[index];
@@ -233,7 +252,12 @@ export class Board {
     to?.acquired(token, at, before?.lane === index);
     if (before?.fate && before.lane !== index)
       this.say(
-        sentences.passedOn(this.nameOf(before.lane), this.nameOf(index), before.fate === 'killed', token),
+        sentences.passedOn(
+          this.nameOf(before.lane),
+          this.nameOf(index),
+          before.fate === 'killed',
+          this.grantOf(token),
+        ),
       );
     this.last = { lane: index, token, endsAt: at + this.leaseMs, at };
   }
@@ -243,8 +267,8 @@ export class Board {
     if (this.last) this.last = { ...this.last, lane: index, fate };
   }
 
-  private say({ tone, text }: Words, until?: number): void {
-    const sentence = { id: newId(), at: clock(), tone, text, until };
+  private say(words: Words, until?: number): void {
+    const sentence = { ...words, id: newId(), at: clock(), until };
     this.sentences = [sentence, ...this.sentences].slice(0, MAX_SENTENCES);
     this.changed();
   }

@@ -108,6 +108,11 @@ export class LaneRecord {
     this.crosses.push({ id: newId(), at, token });
   }
 
+  /** Another sale begins. */
+  forget(): void {
+    [this.bars, this.spans, this.crosses] = [[], [], []];
+  }
+
   view(now: number): Lane {
     const from = now - MEMORY_MS;
     this.bars = this.bars.filter(({ to = now }) => to >= from).slice(-MAX_BARS);

@@ -5,15 +5,22 @@ import type { Numbers, Tone } from './snapshot.js';
 export interface Words {
   readonly tone: Tone;
   readonly text: string;
+  readonly tokens?: string;
 }
 
-const say = (tone: Tone, text: string): Words => ({ tone, text });
+/** A grant of the lock: the tokens of a sale are long, and differ in a few digits. */
+export interface Grant {
+  readonly grant: number;
+  readonly token: number;
+}
+
+const say = (tone: Tone, text: string, ...grants: readonly Grant[]): Words => {
+  const tokens = grants.map(({ grant, token }) => `#${grant} is token ${token}`).join(', ');
+  return { tone, text, tokens };
+};
 const capital = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
 const times = (count: number, one: string, more = `${one}s`): string =>
   `${count} ${count === 1 ? one : more}`;
-
-/** Returns the digits in which tokens of one sale differ: Redis makes them of its clock. */
-const short = (token: number): string => `…${String(token).slice(-6)}`;
 
 const OPENINGS: Readonly<Record<StrategyName, string>> = {
   none: 'No lock. Each click reads the stock, pays, and then writes what it has read, minus one. All do it at once.',
@@ -49,11 +56,12 @@ export const soldTooMany = ({ sold }: Numbers, items: number): Words =>
     `${sold} of ${items} items are sold: many clicks had read the same stock before the first one wrote.`,
   );
 
-export const stopped = (name: string, token: number): Words =>
+export const stopped = (name: string, held: Grant): Words =>
   say(
     'wait',
-    `${capital(name)} was stopped while it held the lock (token ${short(token)}). ` +
+    `${capital(name)} was stopped while it held the lock (token #${held.grant}). ` +
       'It cannot renew its lease: the sale stands still until the lease ends, {left}.',
+    held,
   );
 
 export const killed = (name: string): Words =>
@@ -62,7 +70,7 @@ export const killed = (name: string): Words =>
     `${capital(name)} was killed while it held the lock: the sale stands still until its lease ends, {left}.`,
   );
 
-export const passedOn = (from: string, to: string, wasKilled: boolean, token: number): Words =>
+export const passedOn = (from: string, to: string, wasKilled: boolean, next: Grant): Words =>
   wasKilled
     ? say(
         'good',
@@ -70,7 +78,8 @@ export const passedOn = (from: string, to: string, wasKilled: boolean, token: nu
       )
     : say(
         'good',
-        `The lease of ${from} is over: ${to} has the lock, with the higher token ${short(token)}. ${capital(from)} does not know it.`,
+        `The lease of ${from} is over: ${to} has the lock, with the higher token #${next.grant}. ${capital(from)} does not know it.`,
+        next,
       );
 
 export const wentOn = (name: string, isLate: boolean): Words =>
@@ -81,10 +90,13 @@ export const wentOn = (name: string, isLate: boolean): Words =>
       )
     : say('good', `${capital(name)} goes on in time: its lease has not ended, so its write counts.`);
 
-export const refusedWrite = (name: string, token: number): Words =>
+export const refusedWrite = (name: string, stale: Grant, last: Grant): Words =>
   say(
     'good',
-    `The database refused the write of ${name}: token ${short(token)} is too old. Without the check it would have undone a sale.`,
+    `The database refused the write of ${name}: token #${stale.grant} is older than #${last.grant}. ` +
+      'Without the check it would have undone a sale.',
+    stale,
+    last,
   );
 
 export const restarted = (name: string): Words =>

@@ -13,6 +13,8 @@ export interface Sentence {
   /** `{left}` stands for the seconds until `until`. */
   readonly text: string;
   readonly until?: number;
+  /** The fencing tokens of its grants. */
+  readonly tokens?: string;
 }
 
 /**
@@ -67,6 +69,8 @@ export interface LockView {
   readonly lane: number;
   readonly buyer: string;
   readonly token: number;
+  /** Which grant of the sale it is, from 1. */
+  readonly grant: number;
   readonly endsAt: number;
 }
 
