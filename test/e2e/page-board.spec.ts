@@ -114,6 +114,25 @@ describe('the board of the page', () => {
     expect(board.snapshot().lock).toMatchObject({ token: 5, grant: 1 });
   });
 
+  it('tells blocks that sold from those that did not, and whose sale a stale write would have undone', () => {
+    first.sells(1)(clock(), false);
+    const late = first.sells(2, clock() + 100);
+    board.stopped(0, 2);
+    second.sells(3)();
+    late(clock(), false);
+    first.says({ type: 'refused', token: 2, at: clock() });
+    const { lanes } = board.snapshot();
+    expect(lanes.map(({ bars }) => bars.map(({ sold }) => sold))).toEqual([[0, 0], [1]]);
+    expect(said()).toContain('it would have undone the sale to buyer 3.');
+  });
+
+  it('tells how many clicks of a killed instance go to the others', () => {
+    first.says({ type: 'clicks', waiting: 33, next: [] });
+    first.sells(1);
+    board.killed(0);
+    expect(said()).toContain('33 clicks that waited in it go to the others');
+  });
+
   it('joins short holds that follow each other, and keeps no more bars than it shows', () => {
     const now = clock();
     for (let i = 0; i < 10; i += 1) first.sells(i, now + i)(now + i + 1);

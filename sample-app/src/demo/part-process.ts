@@ -55,6 +55,8 @@ export interface Began {
 export interface Ended {
   readonly type: 'ended';
   readonly id: number;
+  /** Whether the buyer has a paid order: not with a stale write, for a second click, or when all is sold. */
+  readonly sold: boolean;
   readonly at: number;
 }
 

@@ -42,14 +42,17 @@ class Line {
 const working = async <T>(buyer: string, token: number | undefined, work: () => Promise<T>): Promise<T> => {
   const id = newId();
   report({ type: 'began', id, buyer, token, at: clock() });
+  let sold = false;
   try {
-    return await work();
+    const result = await work();
+    sold = true;
+    return result;
   } catch (error) {
     if (error instanceof StaleWriteError && token !== undefined)
       report({ type: 'refused', token, at: clock() });
     throw error;
   } finally {
-    report({ type: 'ended', id, at: clock() });
+    report({ type: 'ended', id, sold, at: clock() });
   }
 };
 

@@ -1,22 +1,33 @@
 import type { Bar, Cross, Snapshot, Span } from '../demo/live/snapshot.js';
-import { Keyed, set, svg } from './dom.js';
+import { Keyed, set, svg, write } from './dom.js';
+import { definitions, newBar, newCross, newHandOver, newSpan } from './shapes.js';
 import { TimeScale } from './time-scale.js';
 
 /** Sizes of a lane, as in page.css. */
 const LANE_HEIGHT = 84;
 const TRACK_TOP = 28;
 const TRACK_HEIGHT = 40;
+const CROSS_WIDTH = 28;
 /** Rows for buyers that are inside at once. */
 const THIN_ROWS = 8;
-/** Width from which a bar has room for its buyer. */
-const TEXT_WIDTH = 22;
+/** Widths of a digit, and of the space beside it. */
+const DIGIT_WIDTH = 8.4;
+const SPACE = 4;
 
 const topOf = (lane: number): number => lane * LANE_HEIGHT + TRACK_TOP;
 
 interface InLane {
   readonly lane: number;
 }
-type BarInLane = Bar & InLane & { readonly row: number | undefined; readonly isCovered: boolean };
+interface BarInLane extends Bar, InLane {
+  readonly row: number | undefined;
+  /** When something covers the lane again: the next block, or a time in which the instance was stopped or dead. */
+  readonly free: number;
+}
+interface SpanInLane extends Span, InLane {
+  /** When its lease ended, while it was stopped. */
+  readonly leaseEnd: number | undefined;
+}
 
 /** The lock went from the end of one block to the start of another one. */
 interface HandOver {
@@ -32,6 +43,14 @@ const handOversOf = (bars: readonly BarInLane[]): HandOver[] => {
     .map((to, index) => ({ id: to.id, from: holds[index]!, to }))
     .filter(({ from, to }) => from.lane !== to.lane);
 };
+
+const freeUntil = (bar: Bar, others: readonly (Bar | Span)[]): number =>
+  Math.min(Infinity, ...others.filter(({ to = Infinity }) => to > bar.from).map(({ from }) => from));
+
+const leaseEndIn = ({ kind, from, to = Infinity }: Span, bars: readonly Bar[]): number | undefined =>
+  kind === 'stopped'
+    ? bars.find((bar) => bar.from <= from && bar.to !== undefined && bar.to > from && bar.to < to)?.to
+    : undefined;
 
 /** Gives each bar a row in which no earlier one of its lane still lasts. */
 const rowsOf = (bars: readonly Bar[]): number[] => {
@@ -53,7 +72,7 @@ export class Drawing {
   private readonly now = svg('line', { class: 'now', y1: 0 });
   private readonly nowText = svg('text', { class: 'now-text', 'text-anchor': 'middle' }, 'now');
   private readonly bars: Keyed<BarInLane, SVGGElement>;
-  private readonly spans: Keyed<Span & InLane, SVGGElement>;
+  private readonly spans: Keyed<SpanInLane, SVGGElement>;
   private readonly handOvers: Keyed<HandOver, SVGPathElement>;
   private readonly crosses: Keyed<Cross & InLane, SVGGElement>;
 
@@ -64,7 +83,7 @@ export class Drawing {
     this.bars = new Keyed<BarInLane, SVGGElement>(layer(), idOf, newBar, (group, bar) =>
       this.placeBar(group, bar),
     );
-    this.spans = new Keyed<Span & InLane, SVGGElement>(layer(), idOf, newSpan, (group, span) =>
+    this.spans = new Keyed<SpanInLane, SVGGElement>(layer(), idOf, newSpan, (group, span) =>
       this.placeSpan(group, span),
     );
     this.handOvers = new Keyed<HandOver, SVGPathElement>(layer(), idOf, newHandOver, (arrow, one) =>
@@ -87,19 +106,21 @@ export class Drawing {
     this.height = lanes.length * LANE_HEIGHT;
     this.scale.show(at, leaseMs);
     set(this.moving, { transform: `translate(${this.scale.shift.toFixed(1)} 0)` });
-    const textMs = TEXT_WIDTH / this.scale.perMs;
-    const covers = (bar: Bar, { from, to = Infinity }: Span) => from < bar.from + textMs && to > bar.from;
     const barsInLanes = lanes.flatMap(({ bars, spans }, lane) => {
       const rows = usesLock ? [] : rowsOf(bars);
       return bars.map((bar, index) => ({
         ...bar,
         lane,
         row: rows[index],
-        isCovered: spans.some((span) => covers(bar, span)),
+        free: freeUntil(bar, [...bars.slice(index + 1, index + 2), ...spans]),
       }));
     });
     this.bars.show(barsInLanes);
-    this.spans.show(lanes.flatMap(({ spans }, lane) => spans.map((span) => ({ ...span, lane }))));
+    this.spans.show(
+      lanes.flatMap(({ bars, spans }, lane) =>
+        spans.map((span) => ({ ...span, lane, leaseEnd: leaseEndIn(span, bars) })),
+      ),
+    );
     this.crosses.show(lanes.flatMap(({ crosses }, lane) => crosses.map((cross) => ({ ...cross, lane }))));
     this.handOvers.show(handOversOf(barsInLanes));
     this.showLease(snapshot, at);
@@ -122,30 +143,46 @@ export class Drawing {
   }
 
   private placeBar(group: SVGGElement, bar: BarInLane): void {
-    const { from, to, lane, row, token, buyer, buyers, isCovered } = bar;
-    const [rect, text] = [group.firstElementChild!, group.lastElementChild!];
+    const { from, to, lane, row, token, buyer, buyers, sold, free } = bar;
+    const [rect, name, tick] = [...group.children] as [Element, Element, Element];
     const x = this.scale.at(from);
-    const width = Math.max(2, this.scale.at(to ?? this.scale.now) - x - 1);
+    const end = to ?? this.scale.now;
+    const width = Math.max(2, this.scale.at(end) - x - 1);
     const isThin = row !== undefined;
     const thin = (TRACK_HEIGHT - 4) / THIN_ROWS;
     const y = topOf(lane) + (isThin ? 2 + (row % THIN_ROWS) * thin : 4);
     const open = token !== undefined && to === undefined;
-    set(group, { class: `lane-${lane + 1}`, 'data-bar': token ?? '', 'data-open': open ? lane + 1 : '' });
-    set(rect, { class: isThin ? 'thin' : 'bar', x, y, width, height: isThin ? thin - 1 : TRACK_HEIGHT - 8 });
-    const label = buyers > 1 ? `× ${buyers}` : buyer.replace('buyer-', '');
-    const hasRoom = !isThin && !isCovered && width >= TEXT_WIDTH;
-    if (text.textContent !== label) text.textContent = label;
-    set(text, {
-      x: x + 4,
-      y: topOf(lane) + TRACK_HEIGHT / 2 + 4,
-      visibility: hasRoom ? 'visible' : 'hidden',
+    set(group, {
+      class: `lane-${lane + 1}`,
+      'data-bar': token ?? '',
+      'data-sold': sold,
+      'data-open': open ? lane + 1 : '',
     });
+    set(rect, { class: isThin ? 'thin' : 'bar', x, y, width, height: isThin ? thin - 1 : TRACK_HEIGHT - 8 });
+    if (isThin) return;
+    write(name, buyers > 1 ? `×${buyers}` : buyer.replace('buyer-', ''));
+    write(tick, sold > 1 ? `✓${sold}` : sold > 0 ? '✓' : '');
+    const needed = DIGIT_WIDTH * Math.max(name.textContent.length, tick.textContent.length) + SPACE;
+    const isInside = (Math.min(end, free) - from) * this.scale.perMs >= needed;
+    const isBeside = to !== undefined && (Math.min(free, this.scale.now) - to) * this.scale.perMs >= needed;
+    for (const [index, text] of [name, tick].entries())
+      set(text, {
+        x: (isInside ? x : x + width) + SPACE / 2,
+        y: y + 13 + 14 * index,
+        class: isInside ? 'inside' : 'beside',
+        visibility: isInside || isBeside ? 'visible' : 'hidden',
+      });
   }
 
-  private placeSpan(group: SVGGElement, { from, to, lane }: Span & InLane): void {
+  private placeSpan(group: SVGGElement, { from, to, lane, leaseEnd }: SpanInLane): void {
     const x = this.scale.at(from);
     const width = Math.max(2, this.scale.at(to ?? this.scale.now) - x);
-    for (const rect of group.children) set(rect, { x, width, y: topOf(lane) + 1, height: TRACK_HEIGHT - 2 });
+    const [y, height] = [topOf(lane) + 1, TRACK_HEIGHT - 2];
+    const [paper, hatching, end] = [...group.children] as [Element, Element, Element];
+    for (const rect of [paper, hatching]) set(rect, { x, y, width, height });
+    const endsAt = this.scale.at(leaseEnd ?? from);
+    set(end, { d: leaseEnd === undefined ? '' : `M${endsAt.toFixed(1)} ${y}v${height}` });
+    set(group, { class: `lane-${lane + 1}` });
   }
 
   private placeHandOver(arrow: SVGPathElement, { from, to }: HandOver): void {
@@ -158,59 +195,8 @@ export class Drawing {
   }
 
   private moveTo(group: SVGGElement, at: number, lane: number): void {
-    set(group, { transform: `translate(${this.scale.at(at).toFixed(1)} ${topOf(lane) + TRACK_HEIGHT / 2})` });
+    set(group, {
+      transform: `translate(${(this.scale.at(at) + CROSS_WIDTH / 2).toFixed(1)} ${topOf(lane) + TRACK_HEIGHT / 2})`,
+    });
   }
 }
-
-const newBar = (): SVGGElement => svg('g', {}, svg('rect', { rx: 3 }), svg('text'));
-
-const newSpan = ({ kind }: Span): SVGGElement =>
-  svg(
-    'g',
-    {},
-    svg('rect', { class: 'paper', rx: 4 }),
-    svg('rect', { class: `span ${kind}`, fill: `url(#hatch-${kind})`, rx: 4 }),
-  );
-
-const newHandOver = (): SVGPathElement => svg('path', { class: 'hand-over', 'marker-end': 'url(#tip)' });
-
-const newCross = (): SVGGElement =>
-  svg(
-    'g',
-    {},
-    svg('circle', { class: 'cross-ground', r: 12 }),
-    svg('path', { class: 'cross', d: 'M-5 -5L5 5M5 -5L-5 5' }),
-  );
-
-/** The tip of an arrow; patterns of the times in which an instance is stopped, or dead. */
-const definitions = (): SVGDefsElement =>
-  svg(
-    'defs',
-    {},
-    svg(
-      'marker',
-      {
-        id: 'tip',
-        refX: 7,
-        refY: 4,
-        markerWidth: 8,
-        markerHeight: 8,
-        markerUnits: 'userSpaceOnUse',
-        orient: 'auto',
-      },
-      svg('path', { class: 'tip', d: 'M0 0L7 4L0 8z' }),
-    ),
-    ...(['stopped', 'killed'] as const).map((kind) =>
-      svg(
-        'pattern',
-        {
-          id: `hatch-${kind}`,
-          width: 8,
-          height: 8,
-          patternUnits: 'userSpaceOnUse',
-          patternTransform: 'rotate(45)',
-        },
-        svg('line', { class: `hatch-${kind}`, x1: 0, y1: 0, x2: 0, y2: 8 }),
-      ),
-    ),
-  );

@@ -1,6 +1,7 @@
 import type { Lane, LaneState, Snapshot } from '../demo/live/snapshot.js';
 import { byId, html, Keyed, set, write } from './dom.js';
 import { Drawing } from './drawing.js';
+import { legend } from './legend.js';
 import { capital, times } from './words.js';
 
 const STATES: Readonly<Record<LaneState, string>> = {
@@ -23,15 +24,6 @@ const stateOf = ({ state, working, has }: Row, usesLock: boolean): string => {
   if (!usesLock && state === 'waits') return STATES.idle;
   return has && state !== 'holds' ? `${STATES[state]}, has it` : STATES[state];
 };
-
-const LEGEND: readonly (readonly [name: string, text: string, withLock?: boolean])[] = [
-  ['holds', 'has the lock', true],
-  ['lease', 'what is left of the lease', true],
-  ['stopped', 'stopped', true],
-  ['killed', 'killed, and the lease not over', true],
-  ['refused', 'stale write refused', true],
-  ['thin', 'one buyer inside', false],
-];
 
 /** A lane for each instance, with what it did in the last seconds. */
 export class Lanes {
@@ -77,11 +69,6 @@ export class Lanes {
 
   private explain(usesLock: boolean): void {
     this.legendFor = usesLock;
-    const entries = LEGEND.filter(([, , withLock]) => withLock === usesLock);
-    byId('legend').replaceChildren(
-      ...entries.map(([name, text]) =>
-        html('span', {}, html('i', { class: name }, name === 'refused' ? '✕' : ''), text),
-      ),
-    );
+    byId('legend').replaceChildren(...legend(usesLock));
   }
 }

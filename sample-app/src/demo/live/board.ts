@@ -141,9 +141,10 @@ export class Board {
     this.meets(index, 'killed');
     // It may have been killed after its sale, and before its release.
     lane?.holdsOn();
+    const waiting = lane?.waiting ?? 0;
     lane?.down(at);
     lane?.beginSpan('killed', at);
-    this.say(sentences.killed(this.nameOf(index)), this.last?.endsAt);
+    this.say(sentences.killed(this.nameOf(index), waiting), this.last?.endsAt);
   }
 
   /** An instance replaces a dead one, in its lane. */
@@ -224,7 +225,7 @@ export class Board {
         if (this.last && this.last.lane !== index) lane.released(this.last.at);
         break;
       case 'ended':
-        lane.end(message.id, message.at);
+        lane.end(message.id, message.sold, message.at);
         break;
       case 'refused':
         lane.refused(message.token, message.at);
@@ -233,6 +234,7 @@ export class Board {
             lane.name,
             this.grantOf(message.token),
             this.grantOf(Math.max(...this.tokens)),
+            this.lanes.flatMap((one) => one.buyersAfter(message.token)),
           ),
         );
         break;

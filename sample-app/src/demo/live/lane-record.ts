@@ -64,7 +64,7 @@ export class LaneRecord {
     const joins = again && last?.to !== undefined && at - last.to <= MAX_GAP_MS;
     if (joins && (last.to! - last.from) / last.buyers <= SHORT_MS)
       Object.assign(last, { to: undefined, buyer: '', token, buyers: last.buyers + 1 });
-    else this.bars.push({ id: newId(), from: at, buyer: '', buyers: 1, token });
+    else this.bars.push({ id: newId(), from: at, buyer: '', buyers: 1, sold: 0, token });
   }
 
   /** It has the lock still, whatever it has reported. */
@@ -77,14 +77,15 @@ export class LaneRecord {
   begin(id: number, buyer: string, token: number | undefined, at: number): void {
     let bar = this.bars.at(-1);
     if (!bar || token === undefined || bar.token !== token)
-      this.bars.push((bar = { id: newId(), from: at, buyer, buyers: 1, token }));
+      this.bars.push((bar = { id: newId(), from: at, buyer, buyers: 1, sold: 0, token }));
     bar.buyer = buyer;
     this.working.set(id, { token, bar });
   }
 
-  end(id: number, at: number): void {
+  end(id: number, sold: boolean, at: number): void {
     const click = this.working.get(id);
     this.working.delete(id);
+    if (click && sold) click.bar.sold += 1;
     if (click && click.bar.token === click.token) click.bar.to = Math.min(click.bar.to ?? at, at);
   }
 
@@ -102,6 +103,13 @@ export class LaneRecord {
   endSpan(kind: Span['kind'], at: number): void {
     const span = this.openSpan(kind);
     if (span) span.to = at;
+  }
+
+  /** Returns the buyers to which it sold under later locks. */
+  buyersAfter(token: number): string[] {
+    return this.bars
+      .filter((bar) => bar.sold > 0 && bar.token !== undefined && bar.token > token)
+      .map(({ buyer }) => buyer);
   }
 
   refused(token: number, at: number): void {

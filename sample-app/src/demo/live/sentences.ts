@@ -27,8 +27,7 @@ const OPENINGS: Readonly<Record<StrategyName, string>> = {
   optimistic:
     'An optimistic lock: a write counts only if no other one came since the read. Otherwise the click starts again.',
   sql: 'One conditional UPDATE takes each item. The stock is right; a crash between order and payment is not covered.',
-  locked:
-    '@Locked is on the method: one buyer at a time, in all instances together. The others wait in line.',
+  locked: '@Locked is on the method: one buyer at a time, in all instances together. The others wait.',
   manual: 'The same lock as @Locked, acquired by hand with LockService: one buyer at a time.',
 };
 
@@ -64,11 +63,12 @@ export const stopped = (name: string, held: Grant): Words =>
     held,
   );
 
-export const killed = (name: string): Words =>
-  say(
-    'bad',
-    `${capital(name)} was killed while it held the lock: the sale stands still until its lease ends, {left}.`,
-  );
+export const killed = (name: string, waiting: number): Words => {
+  const clicks =
+    waiting > 0 ? ` ${capital(times(waiting, 'click'))} that waited in it go to the others.` : '';
+  const text = `${capital(name)} was killed while it held the lock: the sale stands still until its lease ends, {left}.`;
+  return say('bad', text + clicks);
+};
 
 export const passedOn = (from: string, to: string, wasKilled: boolean, next: Grant): Words =>
   wasKilled
@@ -90,17 +90,23 @@ export const wentOn = (name: string, isLate: boolean): Words =>
       )
     : say('good', `${capital(name)} goes on in time: its lease has not ended, so its write counts.`);
 
-export const refusedWrite = (name: string, stale: Grant, last: Grant): Words =>
+const salesTo = (buyers: readonly string[]): string => {
+  const [buyer] = buyers;
+  if (buyer === undefined) return 'a sale';
+  return buyers.length > 1 ? `${buyers.length} sales` : `the sale to ${buyer.replace('-', ' ')}`;
+};
+
+export const refusedWrite = (name: string, stale: Grant, last: Grant, buyers: readonly string[]): Words =>
   say(
     'good',
     `The database refused the write of ${name}: token #${stale.grant} is older than #${last.grant}. ` +
-      'Without the check it would have undone a sale.',
+      `Without the check it would have undone ${salesTo(buyers)}.`,
     stale,
     last,
   );
 
 export const restarted = (name: string): Words =>
-  say('plain', `${capital(name)} was started again. It waits in line like the others.`);
+  say('plain', `${capital(name)} was started again. It waits like the others.`);
 
 export const over = (strategy: StrategyName, numbers: Numbers, items: number): Words => {
   const { sold, oversold, chargedTwice, doubleOrders, staleWritesRefused } = numbers;

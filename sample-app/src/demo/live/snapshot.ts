@@ -28,6 +28,8 @@ export interface Bar {
   /** The last buyer. */
   readonly buyer: string;
   readonly buyers: number;
+  /** Number of them that have a paid order. */
+  readonly sold: number;
   /** Fencing token of the last buyer's lock; undefined without a lock. */
   readonly token?: number;
 }
