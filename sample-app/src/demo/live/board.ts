@@ -59,6 +59,11 @@ export class Board {
     return this.lockedKey;
   }
 
+  /** Whether the instance that has the lock is dead. */
+  get isHolderDead(): boolean {
+    return this.lanes.some(({ isKilled }) => isKilled);
+  }
+
   get isWatched(): boolean {
     return this.listeners.size > 0;
   }

@@ -91,7 +91,7 @@ export class Director implements Actions {
   }
 
   private controls(): Controls {
-    const hasHolder = this.isOpen && usesLock(this.strategy);
+    const hasHolder = this.isOpen && usesLock(this.strategy) && !this.options.board.isHolderDead;
     return {
       kill: hasHolder,
       stop: hasHolder && !this.stopped,
