@@ -15,6 +15,7 @@ const bar = (label: string): SVGElement => {
 const span = (kind: 'stopped' | 'killed'): SVGElement => {
   const group = newSpan({ kind });
   set(group.children[1]!, AREA);
+  if (kind === 'stopped') set(group.children[2]!, { d: `M${(2 * WIDTH) / 3} 1v${HEIGHT - 2}` });
   return group;
 };
 
@@ -31,11 +32,11 @@ const cross = (): SVGElement => {
 };
 
 const WITH_LOCK: readonly (readonly [shape: () => SVGElement, text: string])[] = [
-  [() => bar('14'), 'has the lock, for buyer 14'],
+  [() => bar('14'), 'has the lock, for buyer 14 (×2: two in a row)'],
   [() => bar('✓'), 'sold'],
   [() => svg('rect', { ...AREA, class: 'lease', rx: 3 }), 'rest of the lease'],
   [arrow, 'the lock goes to'],
-  [() => span('stopped'), 'stopped; bar: its lease ends'],
+  [() => span('stopped'), 'stopped; its lease ends at the bar'],
   [() => span('killed'), 'killed, lease not over'],
   [cross, 'late write refused'],
 ];

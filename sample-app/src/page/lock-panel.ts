@@ -2,6 +2,7 @@ import type { Lane, Snapshot } from '../demo/live/snapshot.js';
 import { byId, html, Keyed, set, write } from './dom.js';
 import { capital, seconds, times } from './words.js';
 
+const TOKEN = 'Fencing token: a number that grows with each grant.';
 const NO_LOCK = 'This strategy takes no lock: each instance sells to all of its buyers at once.';
 
 /** The holder of the lock, the rest of its lease, and the buyers that wait. */
@@ -30,7 +31,7 @@ export class LockPanel {
       ['Lease ends in', this.left],
     ] as const;
     for (const [term, value] of rows) this.facts.append(html('dt', {}, term), value);
-    this.details.append(meter, this.facts, this.line);
+    this.details.append(meter, this.facts, html('p', { class: 'note' }, TOKEN), this.line);
     this.panel.append(this.holder, this.details);
   }
 

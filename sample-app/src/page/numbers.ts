@@ -12,10 +12,10 @@ interface Row {
 const ROWS: readonly Row[] = [
   { title: 'sold', value: ({ sold }) => sold },
   { title: 'too many', value: ({ oversold }) => oversold, isWrong: true },
-  { title: 'double orders', value: ({ doubleOrders }) => doubleOrders, isWrong: true },
-  { title: 'paid twice', value: ({ chargedTwice }) => chargedTwice, isWrong: true },
+  { title: 'buyers with two orders', value: ({ doubleOrders }) => doubleOrders, isWrong: true },
+  { title: 'buyers that paid twice', value: ({ chargedTwice }) => chargedTwice, isWrong: true },
   { title: 'stale writes refused', value: ({ staleWritesRefused }) => staleWritesRefused },
-  { title: 'longest pause, ms', value: ({ longestOutageMs }) => longestOutageMs },
+  { title: 'longest time without a sale, s', value: ({ longestOutageMs }) => longestOutageMs / 1_000 },
 ];
 
 /** Number of columns that fit beside the lanes. */
@@ -35,7 +35,7 @@ export class NumbersTable {
       sales.forEach((sale, column) => {
         const cell = row.cells[column + 1]!;
         const number = value(sale);
-        write(cell, String(number));
+        write(cell, Number.isInteger(number) ? String(number) : number.toFixed(1));
         if (isWrong) set(cell, { class: number > 0 ? 'is-wrong' : 'is-right' });
       });
     });

@@ -19,13 +19,13 @@ export const inOrder = (sales: readonly SaleView[]): SaleView[] =>
 export const labelOf = (strategy: SaleView['strategy']): string => LABELS[strategy];
 
 const wordsOf = ({ items, sold, oversold, state }: SaleView): string => {
-  if (oversold > 0) return `sold ${sold} of ${items}: ${oversold} too many`;
+  if (oversold > 0) return `sold ${sold} of ${items}`;
   if (state === 'over')
     return sold === items ? `sold ${sold} of ${items}: right` : `sold ${sold} of ${items}`;
   return `left of ${items}`;
 };
 
-/** The stock of each strategy, counting down; below zero it is red. */
+/** The stock of each strategy, counting down; what is sold beyond it overflows past a mark. */
 export class Stock {
   private readonly list = new Keyed<SaleView, HTMLLIElement>(
     byId('stock'),
@@ -49,10 +49,9 @@ export class Stock {
         'data-refused': sale.staleWritesRefused,
       });
       const [, count, scale, words] = item.children;
-      // A minus sign, not a hyphen.
-      write(count!, left < 0 ? `−${-left}` : String(left));
+      write(count!, left < 0 ? `${-left} too many` : String(left));
       write(words!, wordsOf(sale));
-      const share = left < 0 ? 1 : left / sale.items;
+      const share = left < 0 ? sale.items / sale.sold : left / sale.items;
       (scale!.firstElementChild as HTMLElement).style.width = `${100 * share}%`;
     },
   );
