@@ -21,8 +21,9 @@ await runPart(async () => {
   });
   app.useGlobalPipes(new ValidationPipe({ whitelist: true, forbidNonWhitelisted: true }));
   app.enableShutdownHooks();
-  if (settings.underFaults) askBeforeWriting(app.get(FencedStock));
-  reportClicks(app.get(FlashSaleService), app.get(FencedCheckout), usesLock(settings.strategy));
+  const [shop, checkout, stock] = [app.get(FlashSaleService), app.get(FencedCheckout), app.get(FencedStock)];
+  if (settings.underFaults) askBeforeWriting(stock);
+  reportClicks({ shop, checkout, stock }, usesLock(settings.strategy));
   const locks = app.get(LockService);
   // An instance without its locks could not sell: it does not start.
   await locks.ping();

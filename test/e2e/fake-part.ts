@@ -21,9 +21,9 @@ export class FakePart implements Part {
   }
 
   /** It acquires the lock, and sells to a buyer. Returns the end of that. */
-  sells(token: number, at = clock()): (at?: number, sold?: boolean) => void {
+  sells(token: number, at = clock()): (at?: number) => void {
     const id = (this.id += 1);
     this.says({ type: 'began', id, buyer: `buyer-${token}`, token, at });
-    return (end = clock(), sold = true) => this.says({ type: 'ended', id, sold, at: end });
+    return (end = clock()) => this.says({ type: 'ended', id, at: end });
   }
 }

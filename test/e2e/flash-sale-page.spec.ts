@@ -286,8 +286,10 @@ describe('the page of a server', () => {
       await shows('2');
       third.says({ type: 'acquired', key: 'sku:1', owner: 'c:', token: 1_004, at: clock() });
       await shows('3');
+      third.says({ type: 'sold', token: 1_004 });
+      await page.locator('[data-bar="1004"][data-sold="1"]').waitFor({ state: 'attached' });
 
-      const arrows = (await page.evaluate(ARROWS)) as readonly Arrow[];
+      const arrows = await page.evaluate<readonly Arrow[]>(ARROWS);
       expect(arrows.map(({ from, to }) => [from, to])).toEqual([
         ['1001', '1002'],
         ['1002', '1003'],

@@ -115,11 +115,13 @@ describe('the board of the page', () => {
   });
 
   it('tells blocks that sold from those that did not, and whose sale a stale write would have undone', () => {
-    first.sells(1)(clock(), false);
+    first.sells(1)();
     const late = first.sells(2, clock() + 100);
     board.stopped(0, 2);
-    second.sells(3)();
-    late(clock(), false);
+    const end = second.sells(3);
+    second.says({ type: 'sold', token: 3 });
+    late();
+    end();
     first.says({ type: 'refused', token: 2, at: clock() });
     const { lanes } = board.snapshot();
     expect(lanes.map(({ bars }) => bars.map(({ sold }) => sold))).toEqual([[0, 0], [1]]);

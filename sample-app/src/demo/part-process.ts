@@ -7,6 +7,7 @@ export type PartMessage =
   | Wrote
   | Clicks
   | Began
+  | Sold
   | Ended
   | Refused;
 
@@ -51,12 +52,16 @@ export interface Began {
   readonly at: number;
 }
 
+/** The order is in the database: not after a stale write, for a second click, or when all is sold. */
+export interface Sold {
+  readonly type: 'sold';
+  readonly token: number;
+}
+
 /** The end of what has begun with the same id. */
 export interface Ended {
   readonly type: 'ended';
   readonly id: number;
-  /** Whether the buyer has a paid order: not with a stale write, for a second click, or when all is sold. */
-  readonly sold: boolean;
   readonly at: number;
 }
 

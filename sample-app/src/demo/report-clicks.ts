@@ -1,5 +1,6 @@
 import { type FencedCheckout } from '../flash-sale/fenced-checkout.js';
 import { type FlashSaleService } from '../flash-sale/flash-sale.service.js';
+import { type FencedStock } from '../flash-sale/fenced-stock.js';
 import { StaleWriteError } from '../flash-sale/flash-sale.errors.js';
 import { clock, newId } from './live/ids.js';
 import { report } from './part-process.js';
@@ -42,25 +43,28 @@ class Line {
 const working = async <T>(buyer: string, token: number | undefined, work: () => Promise<T>): Promise<T> => {
   const id = newId();
   report({ type: 'began', id, buyer, token, at: clock() });
-  let sold = false;
   try {
-    const result = await work();
-    sold = true;
-    return result;
+    return await work();
   } catch (error) {
     if (error instanceof StaleWriteError && token !== undefined)
       report({ type: 'refused', token, at: clock() });
     throw error;
   } finally {
-    report({ type: 'ended', id, sold, at: clock() });
+    report({ type: 'ended', id, at: clock() });
   }
 };
 
+export interface Watched {
+  readonly shop: FlashSaleService;
+  readonly checkout: FencedCheckout;
+  readonly stock: FencedStock;
+}
+
 /**
- * Reports to the starting process which clicks wait in this instance, and which one it sells to. With a lock the work on a
+ * Reports to the starting process which clicks wait in this instance, which one it works on, and whether that gets an article. With a lock the work on a
  * click begins when it has the lock; without one, at once.
  */
-export const reportClicks = (shop: FlashSaleService, checkout: FencedCheckout, hasLock: boolean): void => {
+export const reportClicks = ({ shop, checkout, stock }: Watched, hasLock: boolean): void => {
   const line = new Line();
   const order = shop.order.bind(shop);
   const sell = checkout.sell.bind(checkout);
@@ -76,5 +80,11 @@ export const reportClicks = (shop: FlashSaleService, checkout: FencedCheckout, h
   checkout.sell = (sku, buyer, strategy, lease) => {
     line.leave(line.of(buyer));
     return working(buyer, lease.fencingToken, () => sell(sku, buyer, strategy, lease));
+  };
+  const reserve = stock.reserve.bind(stock);
+  stock.reserve = async (order, left, lease) => {
+    const reserved = await reserve(order, left, lease);
+    report({ type: 'sold', token: lease.fencingToken });
+    return reserved;
   };
 };

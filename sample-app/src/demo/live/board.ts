@@ -229,8 +229,11 @@ export class Board {
         // Messages of two instances may come in the wrong order.
         if (this.last && this.last.lane !== index) lane.released(this.last.at);
         break;
+      case 'sold':
+        lane.sold(message.token);
+        break;
       case 'ended':
-        lane.end(message.id, message.sold, message.at);
+        lane.end(message.id, message.at);
         break;
       case 'refused':
         lane.refused(message.token, message.at);

@@ -82,11 +82,15 @@ export class LaneRecord {
     this.working.set(id, { token, bar });
   }
 
-  end(id: number, sold: boolean, at: number): void {
+  end(id: number, at: number): void {
     const click = this.working.get(id);
     this.working.delete(id);
-    if (click && sold) click.bar.sold += 1;
     if (click && click.bar.token === click.token) click.bar.to = Math.min(click.bar.to ?? at, at);
+  }
+
+  sold(token: number): void {
+    const bar = this.bars.findLast((one) => one.token === token);
+    if (bar) bar.sold += 1;
   }
 
   /** It has the lock no longer: its lease has ended, or it has released it. It may work on without knowing it. */

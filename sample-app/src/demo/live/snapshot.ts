@@ -28,7 +28,7 @@ export interface Bar {
   /** The last buyer. */
   readonly buyer: string;
   readonly buyers: number;
-  /** Number of them that have a paid order. */
+  /** Number of them that got an article: not after a stale write, for a second click, or when all is sold. */
   readonly sold: number;
   /** Fencing token of the last buyer's lock; undefined without a lock. */
   readonly token?: number;
