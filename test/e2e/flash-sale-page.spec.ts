@@ -138,6 +138,8 @@ describe('the page of npm start -- --serve', () => {
       await page.locator('#lanes [data-state="killed"]').waitFor();
       const name = await shown.holder();
       expect(await shown.lane(name).getAttribute('data-state')).toBe('killed');
+      for (const button of ['Stop the holder', 'Kill the holder'])
+        expect(await page.getByRole('button', { name: button }).isDisabled()).toBe(true);
       expect(await page.locator('#spoken').textContent()).toContain('was killed while it held the lock');
       await until(async () => ![name, ''].includes(await shown.holder()), {
         what: 'another instance has the lock',
@@ -275,7 +277,9 @@ describe('the page of a server', () => {
 
       const now = clock();
       first.sells(1_001, now - 3_000)(now - 2_500);
-      third.sells(1_002, now - 2_450)(now - 2_000);
+      const end = third.sells(1_002, now - 2_450);
+      await shows('3');
+      end(now - 2_000);
       await shows('');
       second.sells(1_003, now - 1_900);
       await shows('2');

@@ -76,9 +76,11 @@ describe('the board of the page', () => {
     first.sells(1, clock() - LEASE_MS);
     board.killed(0);
     expect(states()[0]).toBe('killed');
+    expect(board.isHolderDead).toBe(true);
     expect(board.snapshot().sentences[0]!.until).toBeDefined();
     board.inspected(undefined, 0);
     expect(states()[0]).toBe('starting');
+    expect(board.isHolderDead).toBe(false);
     expect(board.snapshot().lanes[0]!.spans).toMatchObject([{ kind: 'killed', to: expect.any(Number) }]);
     second.sells(2);
     expect(said()).toContain('The lease of instance 1 is over, and instance 2 has the lock');
@@ -92,7 +94,8 @@ describe('the board of the page', () => {
       if (when.startsWith('after')) second.sells(2)();
       board.killed(1);
       const { lanes, lock } = board.snapshot();
-      expect(lanes[1]).toMatchObject({ state: 'killed', bars: [{ token: 2, to: undefined }] });
+      expect(lanes[1]).toMatchObject({ state: 'killed', bars: [{ token: 2 }] });
+      expect(lanes[1]!.bars[0]!.to).toBeUndefined();
       expect(lock).toMatchObject({ lane: 1, token: 2 });
     },
   );
