@@ -7,7 +7,6 @@ import { TimeScale } from './time-scale.js';
 const LANE_HEIGHT = 84;
 const TRACK_TOP = 28;
 const TRACK_HEIGHT = 40;
-const CROSS_WIDTH = 28;
 /** Rows for buyers that are inside at once. */
 const THIN_ROWS = 8;
 /** Widths of a digit, and of the space beside it. */
@@ -196,7 +195,7 @@ export class Drawing {
 
   private moveTo(group: SVGGElement, at: number, lane: number): void {
     set(group, {
-      transform: `translate(${(this.scale.at(at) + CROSS_WIDTH / 2).toFixed(1)} ${topOf(lane) + TRACK_HEIGHT / 2})`,
+      transform: `translate(${this.scale.at(at).toFixed(1)} ${topOf(lane) + TRACK_HEIGHT + 2})`,
     });
   }
 }

@@ -27,7 +27,7 @@ const arrow = (): SVGElement => {
 
 const cross = (): SVGElement => {
   const group = newCross();
-  set(group, { transform: `translate(${WIDTH / 2} ${HEIGHT / 2}) scale(0.6)` });
+  set(group, { transform: `translate(${WIDTH / 2} ${HEIGHT / 2}) scale(0.8)` });
   return group;
 };
 

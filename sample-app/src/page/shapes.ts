@@ -22,8 +22,8 @@ export const newCross = (): SVGGElement =>
   svg(
     'g',
     {},
-    svg('circle', { class: 'cross-ground', r: 12 }),
-    svg('path', { class: 'cross', d: 'M-5 -5L5 5M5 -5L-5 5' }),
+    svg('circle', { class: 'cross-ground', r: 9 }),
+    svg('path', { class: 'cross', d: 'M-4 -4L4 4M4 -4L-4 4' }),
   );
 
 /** The tip of an arrow; patterns of the times in which an instance is stopped, or dead. */
