@@ -86,6 +86,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'tests',
+          globalSetup: ['test/support/typescript/compile-all.mjs'],
           include: ['test/**/*.spec.ts'],
           exclude: [
             ...FAST,

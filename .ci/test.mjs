@@ -20,7 +20,6 @@ try {
     installDependencies();
     buildIfChanged();
   });
-  await import('../test/support/typescript/compile-all.mjs');
   // The fast tests are the tests that need no server.
   const args = process.argv.slice(2);
   const isAll = !args.some((arg) => !arg.startsWith('-') || arg.startsWith('--project'));

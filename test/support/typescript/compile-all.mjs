@@ -3,8 +3,10 @@
 import { readdirSync } from 'node:fs';
 import { load } from './hooks.mjs';
 
-for (const folder of ['lib', 'test/support']) {
-  const url = new URL(`../../../${folder}/`, import.meta.url);
-  for (const file of readdirSync(url, { recursive: true }))
-    if (file.endsWith('.ts')) load(new URL(file, url).href);
-}
+export default () => {
+  for (const folder of ['lib', 'test/support']) {
+    const url = new URL(`../../../${folder}/`, import.meta.url);
+    const files = readdirSync(url, { recursive: true });
+    for (const file of files) if (file.endsWith('.ts')) load(new URL(file, url).href);
+  }
+};
