@@ -18,7 +18,7 @@ const METRICS = ['share', 'jain', 'longest', 'commands'];
 const NAMES: Readonly<Record<string, string>> = {
   share: 'work was running for',
   jain: "fairness (Jain's index, 1 is equal)",
-  commands: 'a process hands a lock from caller to caller. Redis commands per lock',
+  commands: 'a process passes a lock to its next caller without Redis. Redis commands per lock',
 };
 
 /** What README says of a run: one sentence and one chart. */
