@@ -71,6 +71,4 @@ const main = async (): Promise<ExitCode> => {
 process.stdout.on('error', ignore);
 process.stderr.on('error', ignore);
 Logger.overrideLogger({ log: ignore, warn, error: warn, fatal: warn });
-// Where nothing keeps the process alive, it ends before `main` does.
-process.exitCode = EXIT.FAILED;
 void main().then((exitCode) => (process.exitCode = exitCode));

@@ -52,9 +52,9 @@ export interface Granted extends GrantedTime {
 
 /**
  * One owner's hold in the store, as far as this process knows, for one lease. After that lease the owner's hold can be
- * handed off to another lease, with a successor of this object. Its state is changed in this file only, but for `isSlow`; until when
- * the store has it is in {@link TimeInStore}. Successors share the rest of the hand-off batch, which `handedOffFrom`
- * changes.
+ * handed off to another lease, with a successor of this object. Only this file changes its state, except `isSlow`.
+ * {@link TimeInStore} says until when the store has it. Successors share the rest of the hand-off batch, which
+ * `handedOffFrom` changes.
  */
 export class Hold {
   private current: HoldState = 'held';
