@@ -38,7 +38,7 @@ const FROM_TEXT = { postgres: 'connectionString', mysql: 'uri', zookeeper: 'conn
 const NAMES = ['redis', 'postgres', 'mysql', 'zookeeper'] as const;
 
 /** Names of options whose values are secrets. */
-const SECRET = /pass|secret|digest|\.(key|pfx)\b/i;
+const SECRET = /pass|secret|digest|\.(key|pfx|ssl)\b/i;
 
 const read = (path: string, what: string): string => {
   try {

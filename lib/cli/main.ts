@@ -67,8 +67,12 @@ const main = async (): Promise<ExitCode> => {
   }
 };
 
-// A reader such as `head` may end before the output does.
-process.stdout.on('error', ignore);
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  // A reader such as `head` may end before the output does.
+  if (code === 'EPIPE') return;
+  note(`nest-redis-lock: the result cannot be written (${code}).\n`);
+  process.exitCode = EXIT.FAILED;
+});
 process.stderr.on('error', ignore);
 Logger.overrideLogger({ log: ignore, warn, error: warn, fatal: warn });
-void main().then((exitCode) => (process.exitCode = exitCode));
+void main().then((exitCode) => (process.exitCode ??= exitCode));

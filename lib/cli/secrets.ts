@@ -1,6 +1,9 @@
 /** Credentials before the host of a URL, up to the last @ of the line: a password may contain @. */
 const CREDENTIALS = /((?:[a-z][a-z\d+.-]*:)?\/\/)\S*@/gi;
 
+/** Passwords in an address: before its host, in the digest of ZooKeeper, and in an object in its query, such as keys of TLS. */
+const IN_ADDRESS = [/\/[^:/]*:(.*)@/, /\bdigest:[^:]*:(.*)/, /[?&][^=&]*=(\{.*)/];
+
 /** Passwords in the query of a URL: drivers know more names than `password`, such as `sentinelPassword`. */
 const IN_QUERY = /[?&][^=&]*(?:passw|passphrase|secret)[^=&]*=([^&#]*)/gi;
 
@@ -17,7 +20,7 @@ export const passwordsIn = (addresses: readonly string[]): string[] =>
   addresses
     .flatMap((one) => [one, decoded(one)])
     .flatMap((one) => [
-      /\/\/[^:]*:(.*)@/.exec(one)?.[1],
+      ...IN_ADDRESS.map((pattern) => pattern.exec(one)?.[1]),
       ...Array.from(one.matchAll(IN_QUERY), ([, value]) => value),
     ])
     .flatMap((secret) => (secret ? [secret, decoded(secret)] : []));

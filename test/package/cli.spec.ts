@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { access, constants } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -135,6 +135,22 @@ describe('npx nest-redis-lock', () => {
     expect(await onRedis('unlock', 'order:42', '--yes')).toMatchObject({
       ...{ exitCode: 1, out: 'order:42 is free.\n' },
     });
+  });
+
+  it('fails when its result cannot be written', async () => {
+    const lease = await apps.locks.acquire('order:1');
+    const full = openSync('/dev/full', 'w');
+    const env = { ...process.env, REDIS_URL: redis.url };
+    const child = spawn(COMMAND, ['who', 'order:1'], { stdio: ['ignore', full, 'pipe'], env });
+    closeSync(full);
+    guardProcess(child);
+    const [[exitCode], note] = await within(
+      ENDS_WITHIN_MS,
+      Promise.all([once(child, 'close'), text(child.stderr!)]),
+      'the end of who',
+    );
+    expect([exitCode, note]).toEqual([3, expect.stringContaining('the result cannot be written (ENOSPC)')]);
+    await lease.release();
   });
 
   it('never creates a key in Redis, and leaves no connection', async () => {

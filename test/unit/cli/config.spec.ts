@@ -60,6 +60,8 @@ describe('a configuration of the command', () => {
       },
       secrets: expect.arrayContaining(['s3cr3t', 'other-s3cr3t']) as unknown,
     });
+    expect(parsed({ mysql: { options: { ssl: 's3cr3t' } } }).secrets).toContain('s3cr3t');
+    expect(parsed({ mysql: 'mysql://h/d?ssl={s3cr3t' }).secrets).toContain('{s3cr3t');
     expect(parsed({ redis, keyPrefix: 'shop:' }, '--key-prefix', '')).toMatchObject({ keyPrefix: '' });
   });
 
