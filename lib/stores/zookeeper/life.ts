@@ -1,27 +1,70 @@
 import type { Session } from '../../core/seam/lease-model.js';
 import type { SessionGrant } from './zk-connection.js';
 
+/** Part of the time-out that is counted on. The rest is for clocks that run at different rates. */
+const KNOWN_PART = 23 / 24;
 /**
- * Part of the time-out that is not counted on: a server may pass on a reply of the leader, and die before it tells the
- * leader that the session lives. So a session is valid for the rest, from when the newest request was sent to which the
- * leader has replied.
+ * The same from a connection on: a leader that has lost its followers takes up sessions for some ticks, while another one is
+ * elected.
  */
-const MARGIN_PART = 1 / 3;
+const CONNECTED_PART = 2 / 3;
+/**
+ * Part of the time-out within which a server has told the leader of a session: it does so each half tick, and the shortest
+ * session has two ticks. The rest is for a leader that asks late.
+ */
+const TOLD_PART = 1 / 3;
+/** Requests that were sent within this part of the time-out after another one are not remembered: few are enough. */
+const BESIDE_PART = 1 / 32;
 
-/** What lives as long as one session in the server. */
+/** A request to which the leader has replied. */
+interface Heard {
+  readonly sentAt: number;
+  readonly repliedAt: number;
+}
+
+/**
+ * What lives as long as one session in the server.
+ *
+ * The leader ends a session that no server has told it of for the time-out. A server may pass on replies of the leader, and die
+ * before it tells. So a session is valid from when the newest request was sent of which the leader certainly knows: a later
+ * request over the same connection has a reply of the leader, and was sent so long after the reply to the first one that the
+ * server has told meanwhile. It tells over the connection over which it passes requests on, so the leader heard of it before.
+ */
 export class Life implements Session {
   readonly ending = new AbortController();
-  /** When the newest request was sent to which the leader has replied. */
-  heardFrom = -Infinity;
+  /** When the present connection was asked for. */
+  private connectedFrom = -Infinity;
+  /** When the newest request was sent of which the leader certainly knows. */
+  private knownFrom = -Infinity;
+  /** Later ones over the present connection, in order. */
+  private unsure: Heard[] = [];
 
   /** @param granted what the server granted last: another server may grant a shorter time-out */
   constructor(public granted: SessionGrant) {}
 
   get validUntil(): number {
-    return this.heardFrom + this.granted.timeoutMs * (1 - MARGIN_PART);
+    const { connectedFrom, knownFrom } = this;
+    const { timeoutMs } = this.granted;
+    return Math.max(connectedFrom + timeoutMs * CONNECTED_PART, knownFrom + timeoutMs * KNOWN_PART);
   }
 
   get over(): AbortSignal {
     return this.ending.signal;
+  }
+
+  /** A server has begun or taken up the session, which it asks the leader for, after it was asked for that. */
+  connected(askedAt: number, repliedAt: number): void {
+    this.connectedFrom = askedAt;
+    this.unsure = [{ sentAt: askedAt, repliedAt }];
+  }
+
+  /** The leader has replied to a request. */
+  heard(sentAt: number, repliedAt: number): void {
+    const { unsure } = this;
+    const { timeoutMs } = this.granted;
+    while (unsure[0] && unsure[0].repliedAt <= sentAt - timeoutMs * TOLD_PART)
+      this.knownFrom = unsure.shift()!.sentAt;
+    const last = unsure.at(-1)?.sentAt ?? -Infinity;
+    if (sentAt >= last + timeoutMs * BESIDE_PART) unsure.push({ sentAt, repliedAt });
   }
 }

@@ -10,11 +10,11 @@ import { CODE, ZkFailure } from './zk-failure.js';
 import { ZkWatches } from './zk-watches.js';
 
 /**
- * Part of the session's time-out between beats. Less than the margin: a beat may die with its server, and timers are late.
- * A beat is a sync, because only the leader replies to that. A server replies to a ping also while it has lost the leader.
+ * Part of the session's time-out between beats. A beat counts once a later one has its reply; see {@link Life}. A beat is a
+ * sync, because only the leader replies to that. A server replies to a ping also while it has lost the leader.
  */
-const BEAT_PART = 1 / 4;
-/** Part of the session's time-out within which a beat has its reply. So a silent server is dropped before two thirds. */
+const BEAT_PART = 1 / 8;
+/** Part of the session's time-out within which a beat has its reply. So a silent server is dropped before the session is over. */
 const BEAT_REPLY_PART = 1 / 3;
 /** Shortest time in ms that a server gets to begin a session. */
 const MIN_OPEN_MS = 1_000;
@@ -228,10 +228,10 @@ export class ZkSession {
     let opened: ZkConnection | undefined;
     const host = {
       runtime,
-      heard: (sentAt = -Infinity, seen: bigint) => {
-        if (life && sentAt >= life.validUntil)
+      heard: (sentAt: number | undefined, seen: bigint) => {
+        if (life && sentAt !== undefined && sentAt >= life.validUntil)
           return opened?.destroy(new Error('contact was lost for too long'));
-        if (life) life.heardFrom = Math.max(life.heardFrom, sentAt);
+        if (sentAt !== undefined) life?.heard(sentAt, runtime.now());
         // Replies without a change may say less.
         if (seen > this.lastSeen) this.lastSeen = seen;
       },
@@ -260,7 +260,7 @@ export class ZkSession {
       }
       life = known ?? new Life(granted);
       life.granted = granted;
-      life.heardFrom = Math.max(life.heardFrom, askedAt);
+      life.connected(askedAt, runtime.now());
       for (const { scheme, credentials } of auth())
         await connection.authenticate(scheme, Buffer.from(credentials), until);
       await this.watches.setAgain(connection, lastSeen, () => runtime.now() + 2 * openMs);

@@ -29,8 +29,8 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     laboratory: { rules: ['exclusion'], play: lateReply },
   },
   {
-    name: 'the whole time-out of a session is counted on',
-    edits: [{ in: 'Life.validUntil', find: '* (1 - MARGIN_PART)', replace: '' }],
+    name: 'a session is valid from the newest reply on, of which the leader may not know',
+    edits: [{ in: 'Life.heard', find: 'timeoutMs * TOLD_PART', replace: '0' }],
     rules: IN_ORDER,
   },
   {
