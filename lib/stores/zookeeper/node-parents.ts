@@ -1,4 +1,5 @@
 import { StoreFailure } from '../../core/seam/store-failure.js';
+import type { Runtime } from '../../core/util/runtime.js';
 import { NodeQueue } from './lock-nodes.js';
 import type { EmptyContainers } from './empty-containers.js';
 import { ancestorsOf, type LockPaths } from './lock-path.js';
@@ -8,12 +9,18 @@ import type { ZkSession } from './zk-session.js';
 
 /** How often the server may remove an empty container between two requests. */
 export const CREATE_TRIES = 5;
+/** For how long a node without a lock is not looked at again, in ms. A list is as long as it has keys. */
+const FREE_MS = 1_000;
 
 /** Creates the nodes that contain the nodes of locks, as containers: they are removed when they have been empty. */
 export class NodeParents {
+  /** Nodes in which no lock was found a moment ago. Keys that come once have most of the nodes above them in common. */
+  private readonly free = new Set<string>();
+
   /** @param empty removes what was created here */
   constructor(
-    private readonly session: ZkSession,
+    private readonly runtime: Runtime,
+    private readonly session: Pick<ZkSession, 'request'>,
     private readonly acls: readonly Acl[],
     private readonly paths: Pick<LockPaths, 'mayNest' | 'basePath'>,
     private readonly empty: Pick<EmptyContainers, 'add'>,
@@ -26,9 +33,13 @@ export class NodeParents {
    */
   async create(path: string, until: number, ofPermits = false): Promise<void> {
     const above = ancestorsOf(path);
-    const suspects = this.paths.mayNest ? above : ofPermits ? above.slice(-1) : [];
-    const textFor = (one: string): string => (ofPermits && one === above.at(-1) ? IN_USE : NESTED);
-    await Promise.all(suspects.map((one) => this.checkNoLock(one, textFor(one), until)));
+    const around = ofPermits ? above.slice(0, -1) : above;
+    await Promise.all([
+      ...(this.paths.mayNest ? around.map((one) => this.checkNotNested(one, until)) : []),
+      ...(ofPermits ? [this.checkParent(path, until)] : []),
+    ]);
+    // Most of the time only the last one is missing.
+    if (await this.createAll([path], until)) return;
     for (let tries = 1; !(await this.createAll([...above, path], until)); tries += 1) {
       if (tries < CREATE_TRIES) continue;
       throw new StoreFailure('The server removes the nodes above the lock all the time', 'not-executed', {
@@ -66,6 +77,14 @@ export class NodeParents {
       }
     }
     return true;
+  }
+
+  private async checkNotNested(above: string, until: number): Promise<void> {
+    const { free, runtime } = this;
+    if (free.has(above)) return;
+    await this.checkNoLock(above, NESTED, until);
+    free.add(above);
+    runtime.setTimer(() => free.delete(above), FREE_MS, true);
   }
 
   private async checkNoLock(above: string, text: string, until: number): Promise<void> {

@@ -138,7 +138,7 @@ export class ZooKeeperStore implements LockStore {
     session.timeoutMs = this.sessionTimeoutMs ?? session.timeoutMs;
     this.session = session;
     this.empty = new EmptyContainers(runtime, session);
-    this.parents = new NodeParents(session, acls, paths, this.empty);
+    this.parents = new NodeParents(runtime, session, acls, paths, this.empty);
     const heldNodes = new HeldNodes({
       ...{ runtime, session },
       remove: (place) => places.remove(place),
