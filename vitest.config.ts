@@ -33,7 +33,7 @@ const GATE = [
   'test/settings/*.spec.ts',
   'test/soak/*.spec.ts',
   'test/support/**/*.spec.ts',
-  'test/simulation/overload/overload.spec.ts',
+  'test/simulation/{overload/overload,programs/programs}.spec.ts',
 ];
 /** A round of the laboratory on each topology of Redis, in `.ci/run`, too. */
 const GATE_LABORATORY = ['test/faults/each-topology.spec.ts'];

@@ -18,8 +18,8 @@ export interface CallerHost {
   readonly agenda: Agenda;
   readonly witness: Witness;
   readonly random: Random;
-  /** Counts what became of a visit. */
-  report(code: string): void;
+  /** Notes what became of a visit. */
+  report(code: string, who: string): void;
 }
 
 /** One caller: its visits, one after the other. */
@@ -69,15 +69,29 @@ export const visitOnce = async (
       if (lease.remainingMs() > 0) holding.writes();
     }
     holding.leaves();
-    report(await lease.release());
+    report(await lease.release(), who);
   } catch (error) {
     // The classes of a copy with a mistake are others.
     const { code, outcome } = error as Partial<LockStoreError>;
-    if (code === 'LOCK_TAKEN') return report('taken');
-    if (code === 'LOCK_STORE_FAILED') return report(`failed, ${outcome}`);
-    if (code === 'LOCK_LOST') return report('lost at once');
+    if (code === 'LOCK_TAKEN') return report('taken', who);
+    if (code === 'LOCK_STORE_FAILED') return report(`failed, ${outcome}`, who);
+    if (code === 'LOCK_LOST') return report('lost at once', who);
     throw error;
   }
+};
+
+const EVENTS = [
+  ...(['acquired', 'busy', 'waiting', 'slow-hold', 'released', 'lost'] as const),
+  ...(['revocation-requested', 'store-down', 'store-up'] as const),
+];
+
+/** Lets the witness note the events of a process. */
+export const noteEvents = ({ process, manager }: Served, witness: Pick<Witness, 'note'>): void => {
+  for (const name of EVENTS)
+    manager.on(name, (event) => {
+      const { cause: _, ...told } = event as { cause?: unknown };
+      witness.note(process.name, `${name} ${JSON.stringify(told)}`);
+    });
 };
 
 /** Starts a visit in a process. The function that it returns says whether the visit is over. */

@@ -31,6 +31,8 @@ export interface Holding {
 /** Sees which callers believe to hold a key, and which tokens a resource gets to see. */
 export class Witness {
   readonly broken: Broken[] = [];
+  /** What callers and listeners saw, in order; see `programs`. */
+  readonly visible: string[] = [];
   grants = 0;
   /** Holds that were requested before are not judged: the clock of their server has jumped ahead. */
   excusedBefore = -Infinity;
@@ -51,6 +53,7 @@ export class Witness {
         this.report('tokens', `${who} has ${token} for ${key}, and ${last} was given before`);
       this.lastToken.set(key, Math.max(last, token));
     }
+    this.note(who, `has ${key} ${token ?? ''}`);
     this.holders.add(holder);
     this.look();
     return {
@@ -76,6 +79,10 @@ export class Witness {
         this.report('exclusion', `${rival.who} and ${holder.who} have ${holder.key}`);
       valid.set(holder.key, [...others, holder]);
     }
+  }
+
+  note(who: string, what: string): void {
+    this.visible.push(`${this.now().toFixed(3)} ${who} ${what}`);
   }
 
   report(rule: Broken['rule'], text: string): void {

@@ -2,6 +2,7 @@ import { EXPECTATIONS, type Expectations } from '../../checker/expectations.js';
 import { inOrder, type HistoryEvent } from '../../checker/history.js';
 import { MAX_YIELD_MS } from '../../../lib/stores/redis/kinds/exclusive/queue-functions.js';
 import { CORE, type Core } from '../core-api.js';
+import { noteEvents } from '../callers/callers.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle, rounded } from '../engine/chronicle.js';
 import { Random } from '../engine/random.js';
@@ -31,6 +32,8 @@ const AFTERMATH_MS = 3_000;
 export interface Variation {
   readonly core?: Core;
   readonly quirks?: Quirks;
+  /** Hears the events of each process. */
+  readonly note?: (who: string, what: string) => void;
 }
 
 /** What a plan may be judged by: a key is taken a few ways through the network after it became free. */
@@ -51,6 +54,8 @@ export interface Run {
   readonly events: readonly HistoryEvent[];
   /** How many steps each process made. */
   readonly steps: ReadonlyMap<string, number>;
+  /** How many commands reached the server. */
+  readonly requests: number;
 }
 
 /** Runs a plan from beginning to end in virtual time. The same plan always gives the same history. */
@@ -60,7 +65,7 @@ export const simulate = (plan: Plan, variation?: Variation): Promise<Run> =>
 const simulateOn = async (
   borrowed: BorrowedServer,
   plan: Plan,
-  { core = CORE, quirks = {} }: Variation = {},
+  { core = CORE, quirks = {}, note }: Variation = {},
 ): Promise<Run> => {
   const agenda = new Agenda();
   const chronicle = new Chronicle();
@@ -70,6 +75,7 @@ const simulateOn = async (
   const around: Surroundings = { agenda, chronicle, server, core, quirks, claims };
   const hosts = new Map(plan.processes.map((one) => [one.name, new Host(one, plan, around)]));
   const all = [...hosts.values()];
+  if (note) for (const host of all) noteEvents(host, { note });
   const alive = (): Host[] => all.filter(({ process }) => !process.crashed);
   const ghosts = new GhostWatch(around, hosts, plan.settings);
   agenda.onRest = () => {
@@ -131,6 +137,7 @@ const simulateOn = async (
   return {
     events: tidied(chronicle.events, hosts),
     steps: new Map(all.map((host) => [host.process.name, host.process.stepsMade])),
+    requests: server.requests,
   };
 };
 

@@ -65,6 +65,8 @@ export class SimServer implements Host {
   private loaded = new Set<string>();
   private readonly valkey: Valkey;
   private readonly scripts: Map<string, string>;
+  /** How many commands reached the server. */
+  requests = 0;
   private sessionIds = 0;
   private downUntil = 0;
   private stoppedUntil = 0;
@@ -131,6 +133,7 @@ export class SimServer implements Host {
     sentAt: number,
     reply: (replies: readonly Reply[]) => void,
   ): void {
+    this.requests += 1;
     const { now } = this.agenda;
     const { eachMs, until } = this.slowness;
     this.busyUntil = Math.max(this.busyUntil, now) + (now < until ? eachMs : 0);

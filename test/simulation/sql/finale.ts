@@ -61,7 +61,7 @@ const handOver = async (
   const key = 'handed over';
   let releasedAt = Infinity;
   let gotAt = Infinity;
-  const failed = (): void => report('failed afterwards');
+  const failed = (): void => report('failed afterwards', 'hand-over');
   const call = { ...defaultCall(holder.manager.settings), waitMs: 20_000 };
   // The first request may find out only that its connection has ended.
   const acquired = ({ manager }: Machine): Promise<Lease> =>

@@ -63,6 +63,8 @@ export class SimDatabase {
   readonly sessions = new Set<ServerSession>();
   isUp = true;
   refusesUntil = 0;
+  /** How many statements reached the database. */
+  requests = 0;
   private aheadMs = 0;
   private readonly rowLocks = new Map<string, number>();
   private slow: { name: StatementName; ms: number } | undefined;
@@ -131,6 +133,7 @@ export class SimDatabase {
 
   /** Executes a statement of a session, once its rows are free. */
   execute(session: ServerSession, its: SimWork, reply: (outcome: Outcome) => void): void {
+    this.requests += 1;
     if (!session.isAlive) return this.saw('a statement comes after the end of its session');
     const running: Running = {
       isOver: false,

@@ -4,7 +4,7 @@ import { MysqlBell } from '../../../lib/stores/mysql/mysql-bell.js';
 import { PostgresListener } from '../../../lib/stores/postgres/postgres-listener.js';
 import { SqlFailure } from '../../../lib/stores/sql/sql.js';
 import { SqlStore } from '../../../lib/stores/sql/sql.store.js';
-import { callerOf, type CallerHost } from '../callers/callers.js';
+import { callerOf, noteEvents, type CallerHost } from '../callers/callers.js';
 import { Witness, type Broken } from '../callers/witness.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle } from '../engine/chronicle.js';
@@ -38,6 +38,10 @@ export interface SqlRun {
   readonly reported: ReadonlyMap<string, number>;
   /** What happened in the database and on the way to it. */
   readonly seen: ReadonlySet<string>;
+  /** What callers and listeners saw, in order. */
+  readonly visible: readonly string[];
+  /** How many statements reached the database. */
+  readonly requests: number;
 }
 
 /** Runs a plan in virtual time. The same plan always gives the same run. */
@@ -48,12 +52,16 @@ export const simulateSql = async (plan: SqlPlan, parts: SqlParts = SQL_PARTS): P
   const seen = new Set<string>();
   let isOver = false;
   const saw = (what: string): void => void (isOver || seen.add(what));
-  const report = (code: string): void => void reported.set(code, (reported.get(code) ?? 0) + 1);
+  const report = (code: string, who: string): void => {
+    witness.note(who, code);
+    reported.set(code, (reported.get(code) ?? 0) + 1);
+  };
   const serverChance = new Random(`server of ${plan.seed}`);
   const database = new SimDatabase(agenda, serverChance, plan.rate, rulesOf(plan), saw);
   const machines = plan.processes.map(({ rate }, i) =>
     machineOf(plan, parts, { agenda, database, saw, name: `p${i}`, rate }),
   );
+  for (const machine of machines) noteEvents(machine, witness);
   const { watchdogMs } = plan;
   const world: World = { agenda, database, machines, witness, watchdogMs };
   for (const fault of plan.faults) planFault(fault, world);
@@ -76,7 +84,8 @@ export const simulateSql = async (plan: SqlPlan, parts: SqlParts = SQL_PARTS): P
   } finally {
     process.off('unhandledRejection', onUnhandled);
   }
-  return { broken: witness.broken, grants: witness.grants, reported, seen };
+  const { broken, grants, visible } = witness;
+  return { broken, grants, reported, seen, visible, requests: database.requests };
 };
 
 /** Runs the callers of all processes. */

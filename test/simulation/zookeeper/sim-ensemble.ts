@@ -16,7 +16,6 @@ export class SimEnsemble implements Leader {
   /** While there is no leader, nothing is written, and no session expires. */
   hasLeader = true;
   refusesUntil = 0;
-  /** Whether empty containers are removed. */
   private zxid = EPOCH;
   private nextSession = FIRST_SESSION;
 

@@ -17,6 +17,8 @@ export class SimServer {
   lagMs = 0;
   /** Number of changes that it has applied. */
   private applied = 0;
+  /** How many requests it has worked at. */
+  requests = 0;
   private lastChange = 0n;
   private lastCommitAt = 0;
   private lastUpAt = 0;
@@ -56,6 +58,7 @@ export class SimServer {
   /** Works at a request, after those before it. */
   serve(request: () => void): void {
     const { agenda, terms } = this.ensemble;
+    this.requests += 1;
     if (terms.serviceMs === undefined) return request();
     this.busyUntil = Math.max(this.busyUntil, agenda.now) + terms.serviceMs;
     agenda.quietly(this.busyUntil, () => this.run(request));

@@ -1,6 +1,7 @@
 import { LockManager } from '../../../lib/core/service/lock-manager.js';
 import { DEFAULT_SETTINGS } from '../../../lib/core/settings/lock-settings.js';
 import { ZooKeeperStore } from '../../../lib/stores/zookeeper/zookeeper.store.js';
+import { noteEvents } from '../callers/callers.js';
 import { Witness, type Broken } from '../callers/witness.js';
 import { Agenda } from '../engine/agenda.js';
 import { Chronicle } from '../engine/chronicle.js';
@@ -32,6 +33,10 @@ export interface ZkRun {
   readonly reported: ReadonlyMap<string, number>;
   /** What happened in the ensemble and on the way to it. */
   readonly seen: ReadonlySet<string>;
+  /** What callers and listeners saw, in order. */
+  readonly visible: readonly string[];
+  /** How many requests the servers worked at. */
+  readonly requests: number;
 }
 
 /** Runs a plan in virtual time. The same plan always gives the same run. */
@@ -41,7 +46,10 @@ export const simulateZooKeeper = async (plan: ZkPlan, parts: ZkParts = ZK_PARTS)
   const reported = new Map<string, number>();
   const seen = new Set<string>();
   const saw = (what: string): void => void seen.add(what);
-  const report = (code: string): void => void reported.set(code, (reported.get(code) ?? 0) + 1);
+  const report = (code: string, who: string): void => {
+    witness.note(who, code);
+    reported.set(code, (reported.get(code) ?? 0) + 1);
+  };
   const { servers, rate, reportMs, sessionMs, sweepMs, tellsLate, seed } = plan;
   const random = new Random(`ensemble of ${seed}`);
   const ensemble = new SimEnsemble({
@@ -50,6 +58,7 @@ export const simulateZooKeeper = async (plan: ZkPlan, parts: ZkParts = ZK_PARTS)
   const machines = plan.processes.map((its, i) =>
     machineOf(plan, parts, ensemble, { name: `p${i}`, ...its }),
   );
+  for (const machine of machines) noteEvents(machine, witness);
   const world: World = { agenda, ensemble, machines, witness };
   for (const fault of plan.faults) planFault(fault, world);
   agenda.onRest = () => witness.look();
@@ -72,7 +81,9 @@ export const simulateZooKeeper = async (plan: ZkPlan, parts: ZkParts = ZK_PARTS)
   } finally {
     process.off('unhandledRejection', onUnhandled);
   }
-  return { broken: witness.broken, grants: witness.grants, reported, seen };
+  const { broken, grants, visible } = witness;
+  const requests = ensemble.servers.reduce((sum, server) => sum + server.requests, 0);
+  return { broken, grants, reported, seen, visible, requests };
 };
 
 /** Runs the callers of all processes, until all are done whose process has not crashed. */

@@ -51,15 +51,15 @@ export const visitOnce = async (
     const lease = await acquired(machine, visit, name, host);
     const section = new Section(machine, visit, lease);
     const holding = section.enter(name, wantedSince, host);
-    await section.work(holding, host);
+    await section.work(name, holding, host);
     holding.leaves();
-    host.report(await lease.release());
+    host.report(await lease.release(), name);
   } catch (error) {
     // The classes of a copy with a mistake are others.
     const { code, outcome } = error as Partial<LockStoreError>;
-    if (code === 'LOCK_STORE_FAILED') return host.report(`failed, ${outcome}`);
+    if (code === 'LOCK_STORE_FAILED') return host.report(`failed, ${outcome}`, name);
     if (code === undefined || !(code in REFUSED)) throw error;
-    host.report(REFUSED[code]!);
+    host.report(REFUSED[code]!, name);
   }
 };
 
@@ -109,7 +109,7 @@ class Section {
     });
   }
 
-  async work(holding: Holding, { random, report }: ZkCallerHost): Promise<void> {
+  async work(name: string, holding: Holding, { random, report }: ZkCallerHost): Promise<void> {
     const { machine, lease, visit } = this;
     const { process } = machine;
     const beganAt = process.now();
@@ -121,8 +121,8 @@ class Section {
       if (!visit.downgrades || this.isReader || !isHalfway || lease.lost) continue;
       this.isReader = true;
       await lease.downgrade().then(
-        () => report('downgraded'),
-        (error: unknown) => report(`not downgraded: ${(error as { code?: string }).code}`),
+        () => report('downgraded', name),
+        (error: unknown) => report(`not downgraded: ${(error as { code?: string }).code}`, name),
       );
     }
   }
