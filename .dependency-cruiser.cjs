@@ -7,13 +7,12 @@ const published = packages(...Object.keys({ ...dependencies, ...peerDependencies
 
 /** Rooms of lib/core. A room imports only rooms before it, and the rooms in BACK. */
 const ROOMS =
-  'util kinds seam errors report holders settings lease wait nesting outage context objects acquire service'.split(
+  'util kinds seam errors report holders settings lease outage wait nesting context objects acquire service'.split(
     ' ',
   );
 const BACK = {
   settings: ['lease'],
   lease: ['nesting', 'context'],
-  outage: ['context'],
   context: ['acquire'],
 };
 

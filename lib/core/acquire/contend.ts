@@ -8,7 +8,7 @@ import type { Grant } from '../seam/grant.js';
 import type { QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { AcquireReply, Blocking, Queued, QueuePosition, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
-import { unlessOver } from '../outage/unless-over.js';
+import { unlessOver } from '../wait/unless-over.js';
 import type { KindTraits } from '../seam/kind-traits.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
 import { claimFor, sendableNow } from './claim-for.js';
@@ -255,10 +255,10 @@ class Contention {
     if (this.traits.eachQueued && isUnknown) this.entryIsOver();
     if (isUnknown) this.confirming = false;
     const isLate = core.runtime.now() >= deadlineOf(wait);
-    const hasWaited = this.isContender && queue.outage.contenderHasWaited;
-    const caller = { hasWaited, hasEntry: this.entry !== undefined, waitedMs: this.waitedMs() };
+    const keepsWaiting = this.isContender && queue.outage.contenderKeepsWaiting;
+    const caller = { keepsWaiting, hasEntry: this.entry !== undefined, waitedMs: this.waitedMs() };
     const again = getsAnotherTry(failure, queue.outage, caller);
-    if (!again && failure.passing && hasWaited) return this.goOnThrough(failure, isLate);
+    if (!again && failure.passing && keepsWaiting) return this.goOnThrough(failure, isLate);
     // A waiter whose time is over already does not wait for the outcome of another try; the others have their own.
     if (this.isContender) queue.failed(failure, 'acquiring', again ? 'due' : 'all', isLate);
     if (again && !isLate) return { status: 'not-now' };

@@ -251,7 +251,7 @@ export class LocalQueue implements HoldEndListener {
   /** The store failed for a passing reason: the contender and those who wait already go on waiting. */
   failing(failure: StoreFailure, sentAt: number): void {
     this.outage.failed(failure, sentAt);
-    this.reject((waiter) => this.waiters.isDue(waiter) || !this.outage.hasWaited(waiter.number), failure);
+    this.reject((waiter) => this.waiters.isDue(waiter) || !this.outage.keepsWaiting(waiter.number), failure);
   }
 
   private reject(hears: (waiter: Waiter) => boolean, failure: unknown, doing?: string): void {
@@ -263,7 +263,7 @@ export class LocalQueue implements HoldEndListener {
   entryFailed(cause: unknown): void {
     if (!(cause instanceof StoreFailure) || !cause.passing) return this.lookAgain();
     // What is asked at this moment tells it, too.
-    if (!this.unreplied && this.outage.contenderHasWaited) this.failing(cause, this.host.runtime.now());
+    if (!this.unreplied && this.outage.contenderKeepsWaiting) this.failing(cause, this.host.runtime.now());
   }
 
   /** The error of a caller whose own request, if it waits behind the contender, was never sent. */
@@ -274,7 +274,7 @@ export class LocalQueue implements HoldEndListener {
     outcome: StoreOutcome = 'not-executed',
   ): Error {
     const now = this.host.runtime.now();
-    const failedForMs = this.outage.isOn ? this.outage.failedForMs(now) : undefined;
+    const failedForMs = this.outage.failedForMs(now);
     return storeError(this.host.shown(wait.key), failure, doing, now - wait.startedAt, outcome, failedForMs);
   }
 

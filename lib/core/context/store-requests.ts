@@ -19,8 +19,8 @@ const NO_WATCH: Watch = { live: false, close: () => undefined };
 
 /**
  * Sends requests about holds and queue entries to the store of their kind, classifies failures, and releases what has
- * no owner any more. All other requests (inspect, forced unlock, semaphores, latches) are sent by their callers,
- * through `request`.
+ * no owner any more. Other requests are sent by their callers: inspect and forced unlock through `request`, those of
+ * semaphores and latches through `ObjectContext`.
  */
 export class StoreRequests {
   readonly undo: Undo;
@@ -67,8 +67,13 @@ export class StoreRequests {
     );
   }
 
-  acquire(claim: Claim): Promise<AcquireReply> {
+  /** Opens the store, if that has not begun yet. */
+  begin(): void {
     this.opening.begin();
+  }
+
+  acquire(claim: Claim): Promise<AcquireReply> {
+    this.begin();
     return this.kind(claim.kind).acquire(claim);
   }
 
@@ -149,7 +154,7 @@ export class StoreRequests {
   /** Sends another request, about a key as the caller wrote it, and reports a failure of the store. */
   async request<T>(key: string | undefined, doing: string, request: () => Promise<T>): Promise<T> {
     const startedAt = this.runtime.now();
-    this.opening.begin();
+    this.begin();
     try {
       const reply = await request();
       this.replied();

@@ -1,4 +1,4 @@
-import { latchClosedError } from '../errors/error-messages.js';
+import { latchClosedError, objectStoreError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
 import { printsOnly } from '../util/printing.js';
 import type { LatchStore } from '../seam/object-stores.js';
@@ -123,14 +123,13 @@ export class CountDownLatch {
   private async open(call: ObjectCall): Promise<void> {
     const { context, finalKey, key, store } = this;
     const { shown } = context.core;
-    const waiters = context.at(`latch ${finalKey}`, false, (listener) => store.watch(finalKey, listener));
-    await waitAt(context, key, call, {
-      request: WAITING,
-      waiters,
-      inOrder: false,
+    const callers = context.at(`latch ${finalKey}`, false, (listener) => store.watch(finalKey, listener));
+    const isOpen = async (): Promise<boolean> => (await store.count(finalKey)) === 0;
+    await waitAt(context, key, call, callers, {
       maxWaiters: Infinity,
-      attempt: async (shares) => (await waiters.request(shares, () => store.count(finalKey))) === 0,
-      busy: (waitedMs) => latchClosedError(shown(key), waitedMs, call.waitMs),
+      request: (shares) => (shares ? callers.share(isOpen) : isOpen()),
+      taken: (waitedMs) => latchClosedError(shown(key), waitedMs, call.waitMs),
+      failed: (failure, ...how) => objectStoreError(shown(key), failure, WAITING, ...how),
     });
   }
 

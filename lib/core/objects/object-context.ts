@@ -1,4 +1,5 @@
 import { CompactingMap } from '../util/compacting.js';
+import type { Runtime } from '../util/runtime.js';
 import type { CoreContext } from '../context/core-context.js';
 import { closedError, objectStoreError } from '../errors/error-messages.js';
 import type { InFlight } from '../util/in-flight.js';
@@ -6,8 +7,9 @@ import { isNested } from '../nesting/section.js';
 import type { ObjectCall } from '../settings/object-call.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import { isNotExecuted } from '../seam/store-failure.js';
+import { Callers } from '../wait/callers.js';
+import type { WaitHost } from '../wait/until-won.js';
 import type { TimedWait } from '../wait/wait.js';
-import { Waiters } from './waiters.js';
 
 /** Request of a semaphore or a latch, as error messages describe it. */
 export interface ObjectRequest {
@@ -17,9 +19,9 @@ export interface ObjectRequest {
   readonly ifUnknown?: string;
 }
 
-/** State that the semaphores and latches of one service instance share: access to the store, and their waiters. */
-export class ObjectContext {
-  private readonly waiters = new CompactingMap<string, Waiters>();
+/** State that the semaphores and latches of one service instance share: access to the store, and their callers. */
+export class ObjectContext implements WaitHost {
+  private readonly callers = new CompactingMap<string, Callers>();
 
   constructor(
     readonly core: CoreContext,
@@ -30,7 +32,7 @@ export class ObjectContext {
 
   /** At how many objects callers wait. */
   get size(): number {
-    return this.waiters.size;
+    return this.callers.size;
   }
 
   /** A shutdown waits for the end of this. */
@@ -59,6 +61,7 @@ export class ObjectContext {
   /** Asks the store; its failures pass as they are. A closing service waits for the reply, for a time. */
   async judged<T>(send: () => Promise<T>): Promise<T> {
     const { requests, asking } = this.core;
+    requests.begin();
     asking.begin();
     try {
       const reply = await send();
@@ -79,23 +82,43 @@ export class ObjectContext {
   }
 
   /** The callers at one object; `name` tells it from all others. */
-  at(name: string, inOrder: boolean, watch: (listener: WatchListener) => Watch): Waiters {
-    const existing = this.waiters.get(name);
+  at(name: string, inOrder: boolean, watch: (listener: WatchListener) => Watch): Callers {
+    const existing = this.callers.get(name);
     if (existing) return existing;
-    const waiters: Waiters = new Waiters({
-      runtime: this.core.runtime,
+    const callers: Callers = new Callers({
+      runtime: this.runtime,
       inOrder,
       watch,
       outages: this.core.outages,
       onIdle: () => {
-        if (this.waiters.get(name) === waiters) this.waiters.delete(name);
+        if (this.callers.get(name) === callers) this.callers.delete(name);
       },
     });
-    this.waiters.set(name, waiters);
-    return waiters;
+    this.callers.set(name, callers);
+    return callers;
+  }
+
+  get runtime(): Runtime {
+    return this.core.runtime;
+  }
+
+  get excludes(): boolean {
+    return this.core.settings.excludes;
+  }
+
+  get storeFails(): boolean {
+    return this.core.outages.storeFails;
+  }
+
+  reasonToStop(wait: TimedWait): Error | undefined {
+    return this.core.reasonToStop(wait);
+  }
+
+  onStop(listener: () => void): () => void {
+    return this.core.onStop(listener);
   }
 
   private wakeAll(): void {
-    for (const waiters of [...this.waiters.values()]) waiters.wakeAll();
+    for (const callers of [...this.callers.values()]) callers.wakeAll();
   }
 }

@@ -1,4 +1,4 @@
-import { noPermitsError, semaphoreFullError } from '../errors/error-messages.js';
+import { noPermitsError, objectStoreError, semaphoreFullError } from '../errors/error-messages.js';
 import { isTaken, LockConfigurationError } from '../errors/lock.errors.js';
 import { printsOnly } from '../util/printing.js';
 import type { SemaphoreStore } from '../seam/object-stores.js';
@@ -79,7 +79,7 @@ export class Semaphore {
   }
 
   /**
-   * Takes permits, all or none, and waits for them. Callers of one process are served in the order of their calls.
+   * Takes permits, all or none, and waits for them. Callers of one process that wait are served in the order of their calls.
    * Options and defaults: {@link WaitOptions}.
    *
    * If the outcome of a `LockStoreError` is `unknown`, the permits may stay taken. The library does not give them back:
@@ -179,15 +179,14 @@ export class Semaphore {
     const { context, finalKey, key, store } = this;
     const { settings, shown } = context.core;
     const { maxWaiters } = settings;
-    await waitAt(context, key, call, {
-      request: ACQUIRING,
-      waiters: context.at(`semaphore ${finalKey}`, true, (listener) => store.watch(finalKey, listener)),
-      inOrder: true,
+    const callers = context.at(`semaphore ${finalKey}`, true, (listener) => store.watch(finalKey, listener));
+    await waitAt(context, key, call, callers, {
       maxWaiters,
-      attempt: () => store.take(finalKey, permits),
+      request: () => store.take(finalKey, permits),
       look: async () => (await store.free(finalKey)) >= permits,
-      busy: (waitedMs) => noPermitsError(shown(key), permits, waitedMs, call.waitMs),
+      taken: (waitedMs) => noPermitsError(shown(key), permits, waitedMs, call.waitMs),
       full: () => semaphoreFullError(shown(key), maxWaiters),
+      failed: (failure, ...how) => objectStoreError(shown(key), failure, ACQUIRING, ...how),
     });
   }
 

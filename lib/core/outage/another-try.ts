@@ -6,8 +6,8 @@ import type { KeyOutage } from './key-outage.js';
 export const ANOTHER_TRY_MS = 50;
 
 interface Caller {
-  /** Whether it has waited since before the store failed; see `KeyOutage.hasWaited`. */
-  readonly hasWaited: boolean;
+  /** Whether it has waited since before the store failed; see `KeyOutage.keepsWaiting`. */
+  readonly keepsWaiting: boolean;
   /** Whether it has a queue entry. A request about that has the store's time, not its caller's, and gets another try. */
   readonly hasEntry?: boolean;
   readonly waitedMs: number;
@@ -20,10 +20,10 @@ interface Caller {
 export const getsAnotherTry = (
   failure: StoreFailure,
   outage: KeyOutage,
-  { hasWaited, hasEntry, waitedMs }: Caller,
+  { keepsWaiting, hasEntry, waitedMs }: Caller,
 ): boolean =>
   (failure.overloaded && hasEntry === true) ||
   (failure.outcome !== 'unknown' &&
     failure.transient &&
     !outage.isOn &&
-    (hasWaited || failure.keyOnly || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS));
+    (keepsWaiting || failure.keyOnly || waitedMs < DEFAULT_COMMAND_TIMEOUT_MS));

@@ -24,13 +24,14 @@ export class KeyOutage implements Failing {
     return this.failedSince !== undefined;
   }
 
-  /** Last failure; there has to be one. */
+  /** Last failure, also after the outage; there has to be one. */
   get failure(): StoreFailure {
     return this.lastFailure!;
   }
 
-  failedForMs(now: number): number {
-    return now - (this.failedSince ?? now);
+  /** Length of the outage until now, in ms; undefined without one. */
+  failedForMs(now: number): number | undefined {
+    return this.failedSince === undefined ? undefined : now - this.failedSince;
   }
 
   /** Returns the number of a new caller. */
@@ -40,12 +41,12 @@ export class KeyOutage implements Failing {
   }
 
   /** Returns whether a caller goes on waiting while the store fails. */
-  hasWaited(number: number): boolean {
+  keepsWaiting(number: number): boolean {
     return number <= (this.waitedUpTo ?? number);
   }
 
-  get contenderHasWaited(): boolean {
-    return this.hasWaited(this.contender);
+  get contenderKeepsWaiting(): boolean {
+    return this.keepsWaiting(this.contender);
   }
 
   /** Records a reply of the store to a request for the key. */
@@ -79,7 +80,6 @@ export class KeyOutage implements Failing {
   private end(works: boolean): void {
     if (this.failedSince === undefined) return;
     this.failedSince = undefined;
-    this.lastFailure = undefined;
     this.outages.over(this, works);
   }
 }

@@ -70,6 +70,5 @@ export const textWithCause = (failure: unknown): string => {
 export const harmless = <T>(request: Promise<T>): Promise<T> =>
   request.catch((failure: unknown): never => {
     if (!(failure instanceof StoreFailure) || !failure.passing) throw failure;
-    const { message, cause, transient, passing } = failure;
-    throw new StoreFailure(message, 'not-executed', { cause, transient, passing });
+    throw new StoreFailure(failure.message, 'not-executed', failure);
   });

@@ -40,6 +40,11 @@ export class ObjectStore extends ScriptedStore {
     return this.unreplied.map(({ what }) => what);
   }
 
+  /** The questions that wait for their answers, oldest first. */
+  get requests(): readonly ObjectRequest[] {
+    return this.unreplied;
+  }
+
   /** The oldest question that waits for its answer. */
   get nextRequest(): ObjectRequest {
     const [oldest] = this.unreplied;

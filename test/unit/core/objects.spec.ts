@@ -197,11 +197,84 @@ describe('waiting for permits of a semaphore', () => {
     expect(caller.state).toBe('fulfilled');
   });
 
+  it('asks for another try after a pause, too, if it came while the store fails for others', async () => {
+    const { store, runtime, waits, enqueue, latch } = underTest();
+    await waits(5);
+    void watched(latch.wait());
+    await settled();
+    await store.nextRequest.fail(new StoreFailure('away', 'not-executed', { passing: true }));
+    const caller = await enqueue();
+    expect(store.requested).toEqual(['free']);
+    await store.nextRequest.fail(new StoreFailure('TRYAGAIN', 'not-executed', { transient: true }));
+    expect(store.requested).toEqual([]);
+    await runtime.pass(60);
+    expect(store.requested).toEqual(['free']);
+    await store.nextRequest.reply(0);
+    expect(caller.state).toBe('pending');
+  });
+
+  it.each([
+    ['waits', true],
+    ['is refused as the one too many', false],
+  ])('a caller whose request has failed for now %s, once the store replies', async (_what, reply) => {
+    const { store, runtime, semaphore } = underTest({ maxWaiters: 0 });
+    const caller = watched(semaphore.acquire());
+    await settled();
+    await store.nextRequest.fail(new StoreFailure('TRYAGAIN', 'not-executed', { transient: true }));
+    expect(caller.state).toBe('pending');
+    await runtime.pass(60);
+    await store.nextRequest.reply(1);
+    await store.nextRequest.reply(reply);
+    if (reply) expect(caller.state).toBe('fulfilled');
+    else expect(caller.error).toMatchObject({ code: 'LOCK_QUEUE_FULL' });
+  });
+
+  it('takes no permits for a caller that was aborted while it looked whether there are any', async () => {
+    const { store, runtime, semaphore } = underTest();
+    const abort = new AbortController();
+    const caller = watched(semaphore.acquire(1, { waitMs: Infinity, signal: abort.signal }));
+    await settled();
+    await store.nextRequest.reply(false);
+    await runtime.pass(1_100);
+    abort.abort();
+    await store.nextRequest.reply(1);
+    expect(caller.error).toMatchObject({ code: 'LOCK_ABORTED' });
+    expect(store.requested).toEqual([]);
+  });
+
+  it('leaves those behind it alone when this process asks for too much, and was refused at the end of its wait', async () => {
+    const overloaded = new StoreFailure('too much', 'not-executed', { overloaded: true });
+    const { store, runtime, waits, enqueue } = underTest();
+    const [first, second] = [await waits(), await enqueue(1, { waitMs: 500 })];
+    const third = await enqueue();
+    await store.watching[0]!.wake();
+    await store.nextRequest.fail(overloaded);
+    expect([first.error, second.state]).toMatchObject([{ reason: 'overloaded' }, 'pending']);
+    await store.nextRequest.reply(false);
+    await runtime.pass(510);
+    await store.nextRequest.fail(overloaded);
+    expect([second.error, third.state]).toMatchObject([{ code: 'LOCK_TAKEN' }, 'pending']);
+  });
+
+  it('opens the store with its first request', async () => {
+    const { store, semaphore } = underTest();
+    void watched(semaphore.availablePermits());
+    await settled();
+    expect(store.host).toBeDefined();
+  });
+
   it('fails for all in line when the store fails, and is unknown only to who has asked', async () => {
-    const { store, waits, enqueue } = underTest();
-    const callers = [await waits(), await enqueue(), await enqueue()];
+    const { store, runtime, waits, enqueue } = underTest();
+    const callers = [await waits()];
+    await runtime.pass(700);
+    callers.push(await enqueue(), await enqueue());
     await store.watching[0]!.wake();
     await store.nextRequest.fail(unknown());
+    expect(callers.map(({ error }) => /after (\d+) ms/.exec((error as Error).message)?.[1])).toEqual([
+      '700',
+      '0',
+      '0',
+    ]);
     expect(callers.map(({ error }) => (error as { outcome?: string }).outcome)).toEqual([
       'unknown',
       'not-executed',

@@ -548,6 +548,22 @@ describe('semaphores and latches', () => {
     },
   );
 
+  it('the end of a wait names the last failure, if the outage is over for others and not for its own question', async () => {
+    const caller = await refused('permits', 3_000);
+    await store().watching[0]!.wake();
+    await store().nextRequest.fail(passing('away'));
+    await untilObjectRequest();
+    const late = await begin('permits');
+    const [, own] = store().requested;
+    expect(own).toBe('free');
+    await store().requests[1]!.reply(0);
+    await core.runtime.pass(3_000);
+    const { message } = caller.error as Error;
+    expect(message).toMatch(/away/);
+    expect(message).not.toMatch(/failed for/);
+    expect(late.state).toBe('pending');
+  });
+
   it('permits that may be taken are never asked for again: that caller hears so, the others go on', async () => {
     const [first, second] = [await refused('permits'), await begin('permits')];
     await store().watching[0]!.wake();
