@@ -4,7 +4,6 @@ import { systemRuntime, type Runtime } from '../../core/util/runtime.js';
 import { printsOnly } from '../../core/util/printing.js';
 import { checkChoice, checkMs, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
-import type { Claim } from '../../core/seam/claim.js';
 import type { LockStore, StoreHost } from '../../core/seam/lock-store.js';
 import { EXPIRING } from '../../core/seam/lease-model.js';
 import type { ListReply, ListRequest } from '../../core/seam/listing.js';
@@ -16,28 +15,19 @@ import type { RedisAddress } from './connection/redis-client.js';
 import type { RedisConnection } from './connection/redis-connection.js';
 import { RedisFailure, isReplyError } from './connection/redis-failure.js';
 import { StartingClients } from './connection/starting-clients.js';
-import { whenReady, type RedisTopology } from './connection/redis-topology.js';
+import type { RedisTopology } from './connection/redis-topology.js';
 import { evictionWarning, IS_SENTINEL, partWarning, scriptsWarning, warningsOfAll } from './diagnosis.js';
 import { readServer, readTime, TOKENS_PER_MS } from './server-times.js';
-import { AnyKind, BATCH_PARTS, FORCE_UNLOCK, type RedisKinds } from './kinds/any-kind.js';
-import { EXCLUSIVE_SCRIPTS, RedisExclusive } from './kinds/exclusive/redis-exclusive.js';
+import { BATCH_PARTS, type AnyKind } from './kinds/any-kind.js';
 import { lacksRules, missingRules } from './kinds/exclusive/queue-rights.js';
-import { FAIR_SCRIPTS, RedisFair } from './kinds/fair/redis-fair.js';
-import { LATCH_SCRIPTS, RedisLatches } from './kinds/latch/redis-latch.js';
 import { FOREIGN_HOLDS, type ForeignHold } from '../../core/settings/foreign-hold.js';
-import { ForeignHolds, onlyWith } from './kinds/foreign-holds.js';
-import { PERMIT_SCRIPTS, RedisPermit } from './kinds/permit/redis-permit.js';
-import { READ_WRITE_SCRIPTS, RedisReadWrite } from './kinds/read-write/redis-read-write.js';
-import { RedisLink } from './kinds/redis-link.js';
+import { onlyWith } from './kinds/foreign-holds.js';
 import { RedisListing } from './listing.js';
-import { NOTE_SCRIPTS, RedisNotes } from './notes.js';
-import { RedisSemaphores, SEMAPHORE_SCRIPTS } from './kinds/semaphore/redis-semaphore.js';
-import type { AllNodeKinds, AtNode, NodeKind, ServerTimes } from './quorum/node-store.js';
+import type { AllNodeKinds, AtNode, ServerTimes } from './quorum/node-store.js';
+import { redisKinds, SCRIPTS } from './redis-kinds.js';
 import type { RedisKeys } from './redis-keys.js';
-import { ReplicatedKind } from './replicas/replicated-kind.js';
-import { ReplicatedSemaphores } from './replicas/replicated-semaphores.js';
 import { topologyOf, type RedisSource } from './topology-of.js';
-import { Replicas, replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
+import { replicasWarning, resolveReplicas, type ReplicasOptions } from './replicas/replicas.js';
 
 export interface RedisStoreOptions {
   /** Address of Redis; see {@link RedisSource}. */
@@ -130,36 +120,21 @@ export class RedisStore implements LockStore {
     this.keys = keys;
     this.place = `Redis ${topology.place}/${keys.name('')}`;
     this.address = topology.address;
-    const link = new RedisLink(topology, keys, runtime);
-    const readWrite = new RedisReadWrite(link);
-    const kinds: RedisKinds = {
-      read: readWrite,
-      write: readWrite,
-      fair: new RedisFair(link),
-      exclusive: new RedisExclusive(link),
-      permit: new RedisPermit(link),
-    };
-    this.anyKind = whenReady(topology, new AnyKind(link.commands, kinds, this.countsStrings), [
-      'inspect',
-      'listed',
-      'waitedFor',
-      'permits',
-      'forceUnlock',
-    ]);
+    const kept = redisKinds(topology, keys, runtime, {
+      countsStrings: this.countsStrings,
+      replicas: waited,
+    });
+    this.kinds = kept.kinds;
+    this.semaphores = kept.semaphores;
+    this.latches = kept.latches;
+    this.processes = kept.processes;
+    this.anyKind = kept.anyKind;
     this.listing = new RedisListing(
       topology,
       keys,
       (finalKey) => this.anyKind.listed(finalKey),
       (finalKey, kind) => this.anyKind.waitedFor(finalKey, kind),
     );
-    const semaphores = whenReady(topology, new RedisSemaphores(link), SEMAPHORE_METHODS);
-    const confirming = waited && new Replicas(link, waited);
-    const connected = mapKinds(kinds, (kind) => whenReady(topology, kind, KIND_METHODS));
-    const ready = this.countsStrings ? withStrings(connected, runtime) : connected;
-    this.kinds = confirming ? mapKinds(ready, (kind) => new ReplicatedKind(kind, confirming)) : ready;
-    this.semaphores = confirming ? new ReplicatedSemaphores(semaphores, confirming) : semaphores;
-    this.processes = whenReady(topology, new RedisNotes(link), ['write', 'read', 'remove', 'send']);
-    this.latches = whenReady<LatchStore>(topology, new RedisLatches(link), LATCH_METHODS);
   }
 
   /** @internal Number of channels that this process listens to; for tests. */
@@ -276,18 +251,6 @@ export class RedisStore implements LockStore {
 
 printsOnly(RedisStore, ({ place }) => ({ place }));
 
-/** Scripts to load on each server. */
-export const SCRIPTS = [
-  ...EXCLUSIVE_SCRIPTS,
-  ...FAIR_SCRIPTS,
-  ...PERMIT_SCRIPTS,
-  ...READ_WRITE_SCRIPTS,
-  ...SEMAPHORE_SCRIPTS,
-  ...LATCH_SCRIPTS,
-  ...NOTE_SCRIPTS,
-  FORCE_UNLOCK,
-];
-
 const OPTION_NAMES: Names<Omit<RedisStoreOptions, 'runtime'>> = {
   redis: true,
   commandTimeoutMs: true,
@@ -295,27 +258,5 @@ const OPTION_NAMES: Names<Omit<RedisStoreOptions, 'runtime'>> = {
   shardedPubSub: true,
   foreignHold: true,
 };
-
-/** Methods that send requests. */
-const KIND_METHODS = ['acquire', 'extendMany', 'refreshEntries', 'downgrade', 'commit', 'release'] as const;
-const SEMAPHORE_METHODS = ['take', 'set', 'add', 'free', 'drain', 'remove'] as const;
-const LATCH_METHODS = ['set', 'countDown', 'count', 'remove'] as const;
-
-const mapKinds = (
-  kinds: AllNodeKinds,
-  as: <C extends Claim>(kind: NodeKind<C>) => NodeKind<C>,
-): AllNodeKinds => ({
-  exclusive: as(kinds.exclusive),
-  fair: as(kinds.fair),
-  permit: as(kinds.permit),
-  read: as(kinds.read),
-  write: as(kinds.write),
-});
-
-/** Permits have no holds that another library knows. */
-const withStrings = (kinds: AllNodeKinds, runtime: Runtime): AllNodeKinds => ({
-  ...mapKinds(kinds, (kind) => new ForeignHolds(kind, runtime)),
-  permit: kinds.permit,
-});
 
 const isText = (text: string | undefined): text is string => text !== undefined;

@@ -6,7 +6,7 @@ import { RedisExclusive } from '../../../lib/stores/redis/kinds/exclusive/redis-
 import { RedisLink } from '../../../lib/stores/redis/kinds/redis-link.js';
 import { whenReady } from '../../../lib/stores/redis/connection/redis-topology.js';
 import { RedisKeys } from '../../../lib/stores/redis/redis-keys.js';
-import { SCRIPTS } from '../../../lib/stores/redis/redis.store.js';
+import { SCRIPTS } from '../../../lib/stores/redis/redis-kinds.js';
 import { TIMEOUT_MS, type MakeStore } from './crowd.js';
 import type { Replying } from './scale-server.js';
 
