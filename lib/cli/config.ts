@@ -42,7 +42,8 @@ const SECRET = /pass|secret|digest|\.(key|pfx|ssl)\b/i;
 
 const read = (path: string, what: string): string => {
   try {
-    return readFileSync(path, 'utf8');
+    // Some editors begin a text with a byte order mark.
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     throw new UsageError(`${what} cannot be read (${String((error as NodeJS.ErrnoException).code)}).`);
   }

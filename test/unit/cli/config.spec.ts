@@ -63,6 +63,7 @@ describe('a configuration of the command', () => {
     expect(parsed({ mysql: { options: { ssl: 's3cr3t' } } }).secrets).toContain('s3cr3t');
     expect(parsed({ mysql: 'mysql://h/d?ssl={s3cr3t' }).secrets).toContain('{s3cr3t');
     expect(parsed({ redis, keyPrefix: 'shop:' }, '--key-prefix', '')).toMatchObject({ keyPrefix: '' });
+    expect(parsed('\uFEFF{ "redis": "redis://a" }')).toMatchObject({ address: { sources: ['redis://a'] } });
   });
 
   it.each([

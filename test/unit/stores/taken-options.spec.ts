@@ -169,9 +169,11 @@ describe('fields that ioredis does not have', () => {
     expect(refused).not.toContain('secret');
   });
 
-  it('are told from a sentinel that is no object, which is refused without showing it', () => {
-    const refused = refusalOf({ sentinels: ['redis://:secret@127.0.0.1:1'], name: 'mymaster' });
-    expect(refused).toBe('redis.sentinels[0] must be { host, port }.');
+  it('are told from sentinels that are no objects in a list, which are refused without showing them', () => {
+    const url = 'redis://:secret@127.0.0.1:1';
+    expect(refusalOf({ sentinels: [url], name: 'm' })).toBe('redis.sentinels[0] must be { host, port }.');
+    for (const sentinels of [url, { host: url }, 7])
+      expect(refusalOf({ sentinels, name: 'm' })).toBe('redis.sentinels must be a list of { host, port }.');
   });
 
   it('are allowed as undefined, and in a client, which has its address already', () => {

@@ -63,8 +63,10 @@ export const checkFields = (options: object, where: string): void => {
       : remedy(name, EFFECTIVE_OPTIONS);
     throw new LockConfigurationError(`${where}.${nameOf(name)} is no option of ioredis${instead}`);
   }
-  const { sentinels } = options as { sentinels?: unknown };
-  for (const [i, sentinel] of (isArray(sentinels) ? sentinels : []).entries()) {
+  const sentinels = (options as { sentinels?: unknown }).sentinels ?? [];
+  if (!isArray(sentinels))
+    throw new LockConfigurationError(`${where}.sentinels must be a list of { host, port }.`);
+  for (const [i, sentinel] of sentinels.entries()) {
     if (typeof sentinel !== 'object' || sentinel === null) {
       // A text may be a URL with a password, so it is not shown.
       throw new LockConfigurationError(`${where}.sentinels[${i}] must be { host, port }.`);
