@@ -60,7 +60,7 @@ export const callOptions = (
 };
 
 /** Marks the options of a method with `onBusy`, which handles a taken key by itself. */
-export const asked = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptions): CallOptions =>
+export const withTakenHandled = ({ options: { onBusy } }: LockedMethodSpec, call: CallOptions): CallOptions =>
   handlingTaken(call, onBusy !== undefined);
 
 /** Returns the options of one call. */
@@ -82,7 +82,7 @@ export const optionsInside = (
   signal = options.signal,
 ): CallOptions => {
   if (!inside && signal === options.signal) return options;
-  return asked(spec, { ...options, ...(signal && { signal }), ...(inside && { inside }) });
+  return withTakenHandled(spec, { ...options, ...(signal && { signal }), ...(inside && { inside }) });
 };
 
 /** Returns true when the method's own lock is taken, false when the error comes from a lock inside its body. */

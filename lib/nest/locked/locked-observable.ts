@@ -4,7 +4,7 @@ import type { LockSection } from '../../core/service/lock-manager.js';
 import type { KeyOfCall } from '../../core/settings/acquire-options.js';
 import type { LockService } from '../service/lock.service.js';
 import {
-  asked,
+  withTakenHandled,
   isBusy,
   notRun,
   optionsNow,
@@ -63,7 +63,7 @@ export const lockedObservable =
         });
       let failure: { error: unknown } | undefined;
       // A mocked service may return no promise.
-      Promise.resolve(spec.run(locks, keys, asked(spec, { ...options, signal }), body))
+      Promise.resolve(spec.run(locks, keys, withTakenHandled(spec, { ...options, signal }), body))
         .then(() => {
           if (!started) throw notRun(spec);
           if (failure) throw failure.error;
