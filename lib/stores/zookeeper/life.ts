@@ -12,7 +12,7 @@ const CONNECTED_PART = 2 / 3;
  * Part of the time-out within which a server has told the leader of a session: it does so each half tick, and the shortest
  * session has two ticks. The rest is for a leader that asks late.
  */
-const TOLD_PART = 1 / 3;
+const TOLD_PART = 9 / 32;
 /** Requests that were sent within this part of the time-out after another one are not remembered: few are enough. */
 const BESIDE_PART = 1 / 32;
 

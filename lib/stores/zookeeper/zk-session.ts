@@ -13,7 +13,7 @@ import { ZkWatches } from './zk-watches.js';
  * Part of the session's time-out between beats. A beat counts once a later one has its reply; see {@link Life}. A beat is a
  * sync, because only the leader replies to that. A server replies to a ping also while it has lost the leader.
  */
-const BEAT_PART = 1 / 8;
+const BEAT_PART = 1 / 16;
 /** Part of the session's time-out within which a beat has its reply. So a silent server is dropped before the session is over. */
 const BEAT_REPLY_PART = 1 / 3;
 /** Shortest time in ms that a server gets to begin a session. */
@@ -229,9 +229,11 @@ export class ZkSession {
     const host = {
       runtime,
       heard: (sentAt: number | undefined, seen: bigint) => {
-        if (life && sentAt !== undefined && sentAt >= life.validUntil)
+        const now = runtime.now();
+        // What has lapsed stays lapsed, whatever the leader has replied: its holds are lost.
+        if (life && now >= life.validUntil)
           return opened?.destroy(new Error('contact was lost for too long'));
-        if (sentAt !== undefined) life?.heard(sentAt, runtime.now());
+        if (sentAt !== undefined) life?.heard(sentAt, now);
         // Replies without a change may say less.
         if (seen > this.lastSeen) this.lastSeen = seen;
       },
