@@ -19,8 +19,8 @@ const NO_WATCH: Watch = { live: false, close: () => undefined };
 
 /**
  * Sends requests about holds and queue entries to the store of their kind, classifies failures, and releases what has
- * no owner any more. Other requests are sent by their callers: inspect and forced unlock through `request`, those of
- * semaphores and latches through `ObjectContext`.
+ * no owner any more. Callers send other requests by themselves: inspect and forced unlock through `request`, semaphores and
+ * latches through `ObjectContext`.
  */
 export class StoreRequests {
   readonly undo: Undo;

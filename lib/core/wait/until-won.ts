@@ -147,7 +147,7 @@ export class UntilWon {
       await (keepsWaiting ? unlessOver(host, wait, look, () => this.outageError()) : look());
     } catch (failure) {
       this.failed(failure, sentAt);
-      // Another try, as the store asks. One that keeps waiting is told when.
+      // Another try, as the store asks. `Outages` tells the callers that keep waiting when to try.
       if (!keepsWaiting) await this.pause();
     }
   }

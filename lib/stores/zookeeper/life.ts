@@ -26,9 +26,10 @@ interface Heard {
  * What lives as long as one session in the server.
  *
  * The leader ends a session that no server has told it of for the time-out. A server may pass on replies of the leader, and die
- * before it tells. So a session is valid from when the newest request was sent of which the leader certainly knows: a later
- * request over the same connection has a reply of the leader, and was sent so long after the reply to the first one that the
- * server has told meanwhile. It tells over the connection over which it passes requests on, so the leader heard of it before.
+ * before it tells. So a session is valid from the sending of the newest request of which the leader certainly knows.
+ *
+ * The leader knows of a request when it has replied to a later one over the same connection, which was sent long enough after
+ * the reply to the first one. The server has told of the session meanwhile, over the connection by which it passes requests on.
  */
 export class Life implements Session {
   readonly ending = new AbortController();

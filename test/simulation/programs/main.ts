@@ -18,7 +18,7 @@ if (values.show !== undefined) {
     rows[name] = [digestOf(shown), shown.requests];
   }
   const lines = Object.entries(rows).map(
-    ([name, row]) => `  ${JSON.stringify(name)}: ${JSON.stringify(row)}`,
+    ([name, [digest, requests]]) => `  "${name}": ["${digest}", ${requests}]`,
   );
   writeFileSync(RECORDED, `{\n${lines.join(',\n')}\n}\n`);
 }
