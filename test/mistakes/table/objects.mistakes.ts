@@ -55,9 +55,9 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Semaphore.take',
-        find: 'attempt: () => store.take(finalKey, permits),',
+        find: 'request: () => store.take(finalKey, permits),',
         replace:
-          'attempt: () => store.take(finalKey, permits).catch(async (failure: unknown) => { await store.add(finalKey, permits); throw failure; }),',
+          'request: () => store.take(finalKey, permits).catch(async (failure: unknown) => { await store.add(finalKey, permits); throw failure; }),',
       },
     ],
     simulation: { rules: ['semaphore'] },
@@ -66,10 +66,10 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     name: 'a caller that takes permits along',
     edits: [
       {
-        in: 'ObjectWait.untilYes',
+        in: 'UntilWon.run',
         find: 'if (await this.request()) return;',
         replace:
-          'if (await this.request()) { const gone = context.core.reasonToStop(wait); if (gone) throw gone; return; }',
+          'if (await this.request()) { const gone = this.host.reasonToStop(wait); if (gone) throw gone; return; }',
       },
     ],
     simulation: { rules: ['semaphore'], atEachStep: 'objects' },
@@ -78,9 +78,9 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     name: 'the next in order is told nothing',
     edits: [
       {
-        in: 'Waiters.leave',
-        find: '} else if (wasFirst && this.host.inOrder) this.first?.wake?.();',
-        replace: '} else if (wasFirst && this.host.inOrder) return;',
+        in: 'Callers.leave',
+        find: '} else if (wasFirst && this.inOrder) this.first?.wake?.();',
+        replace: '} else if (wasFirst && this.inOrder) return;',
       },
     ],
     simulation: { rules: ['semaphore'], atEachStep: 'objects' },
@@ -89,7 +89,7 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     name: 'an open latch that only one is told of',
     edits: [
       {
-        in: 'Waiters.wakeUp',
+        in: 'Callers.woken',
         find: 'else this.wakeAll();',
         replace: 'else this.first?.wake?.();',
       },
