@@ -38,7 +38,7 @@ export interface Ask {
 /**
  * One caller that asks until it wins. It sends a request at once, unless other callers of this process wait already.
  * After a refusal it subscribes. It asks again once it is subscribed, after each wake-up, and for the last time when the
- * wait is over. What it wins counts, whatever came meanwhile: only this caller can give it back.
+ * wait is over. A grant counts even after an abort, since only this caller can give it back.
  */
 export class UntilWon {
   /** The wake-ups before its last request; -1 before the first one. */

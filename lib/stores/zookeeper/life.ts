@@ -1,8 +1,11 @@
 import type { Session } from '../../core/seam/lease-model.js';
 import type { SessionGrant } from './zk-connection.js';
 
-/** Part of the time-out that is counted on. The rest is for clocks that run at different rates. */
-const KNOWN_PART = 23 / 24;
+/**
+ * Part of the time-out that is counted on. The rest is for clocks that run at different rates, and for a sleep of the machine
+ * that is too short to be noticed.
+ */
+const KNOWN_PART = 7 / 8;
 /**
  * The same from a connection on: a leader that has lost its followers takes up sessions for some ticks, while another one is
  * elected.
@@ -23,7 +26,7 @@ interface Heard {
 }
 
 /**
- * What lives as long as one session in the server.
+ * Holds and claims of one session. They end with it.
  *
  * The leader ends a session that no server has told it of for the time-out. A server may pass on replies of the leader, and die
  * before it tells. So a session is valid from the sending of the newest request of which the leader certainly knows.
@@ -35,13 +38,18 @@ export class Life implements Session {
   readonly ending = new AbortController();
   /** When the present connection was asked for. */
   private connectedFrom = -Infinity;
-  /** When the newest request was sent of which the leader certainly knows. */
-  private knownFrom = -Infinity;
   /** Later ones over the present connection, in order. */
   private unsure: Heard[] = [];
 
-  /** @param granted what the server granted last: another server may grant a shorter time-out */
-  constructor(public granted: SessionGrant) {}
+  /**
+   * @param granted what the server granted last: another server may grant a shorter time-out
+   * @param knownFrom when the newest request was sent of which the leader certainly knows: at first the one that began the
+   * session, since a majority has to agree to that
+   */
+  constructor(
+    public granted: SessionGrant,
+    private knownFrom: number,
+  ) {}
 
   get validUntil(): number {
     const { connectedFrom, knownFrom } = this;

@@ -6,7 +6,7 @@ import { UnsentRequests, type Unsent as AnyUnsent } from '../load/unsent-request
 import { Frames } from './frames.js';
 import { JuteReader, JuteWriter, ProtocolError } from './jute.js';
 import type { ZkRequest } from './requests.js';
-import { refusedWith, ZkFailure } from './zk-failure.js';
+import { CODE, refusedWith, ZkFailure } from './zk-failure.js';
 
 /** Numbers of requests that the client does not count, and of events. */
 const XID = { event: -1, auth: -4, setWatches: -8 };
@@ -310,6 +310,8 @@ export class ZkConnection {
     if (code === 0) request.read(reply);
     else request.reject(refusedWith(code));
     this.pending.shift();
+    // Such a reply is no contact: the session is over, whatever its process counts on.
+    if (code === CODE.sessionExpired) return this.destroy(new Error('the server has ended the session'));
     this.host.heard(request.sentAt, lastSeen);
     if (!this.cause) this.sendNext();
   }

@@ -215,7 +215,7 @@ export class ZkSession {
 
   /** Tries to take up the session on a server, or to begin a new one. Never rejects. */
   private async connectTo(dial: () => Socket): Promise<void> {
-    const { runtime, servers, auth, commandTimeoutMs } = this.settings;
+    const { runtime, servers, commandTimeoutMs } = this.settings;
     const known = this.life;
     const askedAt = runtime.now();
     // A server that replies now may not know yet that the leader ends the session. So nothing of it counts any more.
@@ -230,7 +230,7 @@ export class ZkSession {
       runtime,
       heard: (sentAt: number | undefined, seen: bigint) => {
         const now = runtime.now();
-        // What has lapsed stays lapsed, whatever the leader has replied: its holds are lost.
+        // Its holds are lost, whatever the leader has replied.
         if (life && now >= life.validUntil)
           return opened?.destroy(new Error('contact was lost for too long'));
         if (sentAt !== undefined) life?.heard(sentAt, now);
@@ -241,7 +241,6 @@ export class ZkSession {
       ended: (cause: Error) => this.ended(cause),
     };
     const openMs = Math.min(Math.max(MIN_OPEN_MS, timeoutMs / servers.length / 3), commandTimeoutMs);
-    const until = askedAt + 2 * openMs;
     const { signal } = this.closing;
     const stopListening = onAbort(signal, () => opened?.destroy(new Error(CLOSED)));
     try {
@@ -254,18 +253,16 @@ export class ZkSession {
       if (granted.timeoutMs <= 0 || isLapsed) {
         // After machine sleep, no timer has told the holds yet.
         this.settings.onLapse?.();
-        if (granted.timeoutMs > 0) await connection.closeSession(until);
+        if (granted.timeoutMs > 0) await connection.closeSession(askedAt + 2 * openMs);
         connection.destroy(new Error('the session has ended'));
         this.expire(known);
         // The server may end new ones, too.
         return known && this.needsConnection ? await this.connectTo(dial) : undefined;
       }
-      life = known ?? new Life(granted);
+      life = known ?? new Life(granted, askedAt);
       life.granted = granted;
       life.connected(askedAt, runtime.now());
-      for (const { scheme, credentials } of auth())
-        await connection.authenticate(scheme, Buffer.from(credentials), until);
-      await this.watches.setAgain(connection, lastSeen, () => runtime.now() + 2 * openMs);
+      await this.setUp(connection, lastSeen, openMs);
       this.life = life;
       this.established(connection, granted.timeoutMs);
       if (known) this.settings.onResumed?.();
@@ -276,6 +273,16 @@ export class ZkSession {
     } finally {
       stopListening();
     }
+  }
+
+  private async setUp(connection: ZkConnection, lastSeen: bigint, openMs: number): Promise<void> {
+    const { runtime, auth } = this.settings;
+    const until = (): number => runtime.now() + 2 * openMs;
+    for (const { scheme, credentials } of auth())
+      await connection.authenticate(scheme, Buffer.from(credentials), until());
+    await this.watches.setAgain(connection, lastSeen, until);
+    // The last reply may have come too late.
+    if (connection.isOver) throw new Error('the connection ended while it was set up');
   }
 
   private established(connection: ZkConnection, timeoutMs: number): void {

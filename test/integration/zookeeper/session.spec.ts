@@ -67,14 +67,14 @@ describe('when the connection to ZooKeeper is lost', () => {
     const proxy = await lab.proxy();
     const { runtime, sleep } = sleepy();
     // Longer than the sleep.
-    const commandTimeoutMs = 8_000;
+    const commandTimeoutMs = 8_900;
     const sleeper = lab.open({ watchdogMs: 9_000 }, { connect: proxy.address, commandTimeoutMs, runtime });
     const other = lab.open();
     await Promise.all([sleeper.manager.open(), other.manager.open()]);
     const key = newKey();
     // Longer than the session counts, shorter than the server keeps it. The connection stays open.
     proxy.refuse();
-    sleep(6_500);
+    sleep(8_500);
     const waiting = sleeper.locks.acquire(key, WAIT);
     // The reply comes to a request that was sent after the validity of the session.
     await until(() => proxy.connections.length === 0, { what: 'the sleeper drops its connection' });
@@ -109,7 +109,7 @@ describe('when the connection to ZooKeeper is lost', () => {
   });
 
   it('while a lock is held, for longer than it counts: it is lost, and given back after the reconnect', async () => {
-    // The process counts on two thirds of its session; the server keeps it for longer.
+    // The server keeps a session for longer than its process counts on it.
     const { proxy, cutOff, other } = await two(9_000);
     const key = newKey();
     const lease = await cutOff.locks.acquire(key);
@@ -298,7 +298,7 @@ describe('a process whose machine was asleep for longer than its session counts'
       if (direction === 'toServer' && chunk.length === 12 && chunk.readInt32BE(8) === -11)
         seen ??= atRisk.length;
     });
-    sleep(6_500);
+    sleep(8_500);
     proxy.cut();
     await until(() => seen !== undefined, { what: 'the session is ended' });
     expect(seen).toBe(1);

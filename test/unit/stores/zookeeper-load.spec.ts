@@ -10,7 +10,8 @@ import { NodeLocks, type NodeLocksHost } from '../../../lib/stores/zookeeper/nod
 import { PathOrder } from '../../../lib/stores/zookeeper/path-order.js';
 import { Places } from '../../../lib/stores/zookeeper/place.js';
 import { remove } from '../../../lib/stores/zookeeper/requests.js';
-import { ZkSession, type RequestTerms } from '../../../lib/stores/zookeeper/zk-session.js';
+import { CODE } from '../../../lib/stores/zookeeper/zk-failure.js';
+import { ZkSession, type RequestTerms, type ZkAuth } from '../../../lib/stores/zookeeper/zk-session.js';
 import { ZookeeperKind } from '../../../lib/stores/zookeeper/zookeeper-kind.js';
 import { ZookeeperPermits } from '../../../lib/stores/zookeeper/zookeeper-permits.js';
 import { watched } from '../../support/core/core-under-test.js';
@@ -23,6 +24,8 @@ const COMMAND_MS = 2_000;
 /** A server that serves one request after the other, each in 1 ms, and replies that it was done. */
 class SlowServer extends Duplex {
   readonly xids: number[] = [];
+  /** Called before each reply; returns its code. */
+  onServe: () => number = () => 0;
   private readonly frames = new Frames();
   private readonly queue: number[] = [];
   private isGreeted = false;
@@ -62,7 +65,7 @@ class SlowServer extends Duplex {
     this.runtime.setTimer(() => {
       const xid = this.queue.shift()!;
       this.xids.push(xid);
-      this.push(new JuteWriter().int(xid).long(1n).int(0).frame());
+      this.push(new JuteWriter().int(xid).long(1n).int(this.onServe()).frame());
       if (this.queue.length > 0) this.serveLater();
     }, 1);
   }
@@ -73,18 +76,26 @@ afterEach(async () => {
   for (const session of sessions.splice(0)) await session.close({ keepsNodes: true });
 });
 
-const setUp = () => {
+const setUp = (auth: readonly ZkAuth[] = []) => {
   const runtime = new VirtualRuntime();
   const servers: SlowServer[] = [];
   const dial = (): Socket => {
     const server = new SlowServer(runtime, test.greets);
     servers.push(server);
+    test.onDial(server);
     return server as unknown as Socket;
   };
-  const session = new ZkSession({ runtime, servers: [dial], auth: () => [], commandTimeoutMs: COMMAND_MS });
+  // The clock may jump, as after sleep.
+  const clock = Object.assign(Object.create(runtime) as VirtualRuntime, {
+    now: () => runtime.now() + test.asleepMs,
+  });
+  const session = new ZkSession({
+    ...{ runtime: clock, servers: [dial], auth: () => auth, commandTimeoutMs: COMMAND_MS },
+  });
   session.timeoutMs = SESSION_MS;
   sessions.push(session);
-  const test = { runtime, servers, session, greets: true };
+  const onDial = (_server: SlowServer): void => undefined;
+  const test = { runtime, servers, session, greets: true, asleepMs: 0, onDial };
   return test;
 };
 
@@ -104,6 +115,32 @@ const sent = (
   );
   return reply;
 };
+
+describe('a connection', () => {
+  it('whose last reply came too late while it was set up, gets no request', async () => {
+    const test = setUp([{ scheme: 'digest', credentials: 'me:secret' }]);
+    test.onDial = (server) => {
+      server.onServe = () => {
+        if (test.servers.length === 1) test.asleepMs = SESSION_MS;
+        return 0;
+      };
+    };
+    const request = sent(test, true, { until: 4 * SESSION_MS });
+    await test.runtime.pass(2_000);
+    expect(request.outcome).toBe('replied');
+    expect(test.servers).toHaveLength(2);
+  });
+
+  it('is dropped when the server says that the session is over', async () => {
+    const test = setUp();
+    test.onDial = (server) => {
+      server.onServe = () => (test.servers.length === 1 ? CODE.sessionExpired : 0);
+    };
+    sent(test);
+    await test.runtime.pass(500);
+    expect(test.servers).toHaveLength(2);
+  });
+});
 
 describe('a burst of more requests than the server serves within their time', () => {
   it('ends neither connection nor session, and what was not sent is not executed', async () => {
