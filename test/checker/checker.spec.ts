@@ -77,9 +77,15 @@ const free = (
   how: 'released' | 'expired' | 'forced' | 'lost' = 'released',
 ): HistoryEvent => ({ type: 'free', at, key: 'k', owner, how });
 
-const requested = (from: number, to: number, process: string, what = 'acquire'): HistoryEvent[] => [
+const requested = (
+  from: number,
+  to: number,
+  process: string,
+  what = 'acquire',
+  outcome = 'taken',
+): HistoryEvent[] => [
   { type: 'request', at: from, process, request: `${process}#${from}`, what, keys: ['k'] },
-  { type: 'reply', at: to, process, request: `${process}#${from}`, outcome: 'taken' },
+  { type: 'reply', at: to, process, request: `${process}#${from}`, outcome },
 ];
 
 const frozen = (at: number, process: string, until: number): HistoryEvent => ({
@@ -294,6 +300,17 @@ describe('waiting', () => {
     expect(rulesOf(refusal(300), requested(90, 200, 'p1'))).toEqual(['waiting']);
     expect(rulesOf(refusal(300), requested(110, 290, 'p1'))).toEqual(['waiting']);
     expect(rulesOf(refusal(300), requested(90, 290, 'p2'))).toEqual(['waiting']);
+  });
+
+  it('or with its own request behind one that was not sent, within a moment after the call', () => {
+    const behind = (own: number) => [
+      ...requested(-20, 180, 'p1', 'acquire', 'not-executed'),
+      ...requested(own, 400, 'p1'),
+      ...refusal(400),
+    ];
+    expect(rulesOf(behind(181))).toEqual(nothing);
+    expect(rulesOf(behind(210))).toEqual(['waiting']);
+    expect(rulesOf(refusal(400), requested(-20, 180, 'p1'), requested(181, 400, 'p1'))).toEqual(['waiting']);
   });
 
   it('time in which the process stands still does not count', () => {

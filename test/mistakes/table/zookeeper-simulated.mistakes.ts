@@ -104,8 +104,8 @@ export const ZOOKEEPER_SIMULATED_MISTAKES: readonly ZooKeeperSimulatedMistake[] 
     name: 'watches are not set again on the next connection',
     edits: [
       {
-        in: 'ZkSession.connectTo',
-        find: 'await this.watches.setAgain(connection, lastSeen, () => runtime.now() + 2 * openMs);',
+        in: 'ZkSession.setUp',
+        find: 'await this.watches.setAgain(connection, lastSeen, until);',
         replace: '',
       },
     ],
