@@ -218,10 +218,10 @@ export class ZkSession {
     const { runtime, servers, commandTimeoutMs } = this.settings;
     const known = this.life;
     const askedAt = runtime.now();
-    // A server that replies now may not know yet that the leader ends the session. So nothing of it counts any more.
-    const isLapsed = known !== undefined && askedAt >= known.validUntil;
+    // Nothing of it counts any more, whatever a server replies: that may not know yet that the leader ends it.
+    const isLapsed = (): boolean => known !== undefined && runtime.now() >= known.validUntil;
     // A server that has lost its data refuses a client that has seen more, each time.
-    const lastSeen = isLapsed ? 0n : this.lastSeen;
+    const lastSeen = isLapsed() ? 0n : this.lastSeen;
     const timeoutMs = known?.granted.timeoutMs ?? this.timeoutMs;
     const hello = { ...(known?.granted ?? NEW_SESSION), timeoutMs, lastSeen };
     let life: Life | undefined;
@@ -250,7 +250,7 @@ export class ZkSession {
       });
       opened = connection;
       if (signal.aborted) throw new Error(CLOSED);
-      if (granted.timeoutMs <= 0 || isLapsed) {
+      if (granted.timeoutMs <= 0 || isLapsed()) {
         // After machine sleep, no timer has told the holds yet.
         this.settings.onLapse?.();
         if (granted.timeoutMs > 0) await connection.closeSession(askedAt + 2 * openMs);

@@ -284,25 +284,34 @@ describe('a process whose machine was asleep for longer than its session counts'
     return { runtime, sleep };
   };
 
-  it('has lost its locks before it ends its session', async () => {
-    const { runtime, sleep } = sleeper();
-    const proxy = await lab.proxy();
-    const store = lab.store({ connect: proxy.address, sessionTimeoutMs: 9_000, runtime });
-    const atRisk: (string | undefined)[] = [];
-    await store.open({ ...storeHost({ runtime }), atRisk: (key) => void atRisk.push(key) });
-    const claim = claimFor('lock:asleep');
-    expectGranted(await store.kinds.exclusive.acquire(claim));
-    let seen: number | undefined;
-    // The frame of a request to end the session: its length, its number, and the operation -11.
-    proxy.onData((_, direction, chunk) => {
-      if (direction === 'toServer' && chunk.length === 12 && chunk.readInt32BE(8) === -11)
-        seen ??= atRisk.length;
-    });
-    sleep(8_500);
-    proxy.cut();
-    await until(() => seen !== undefined, { what: 'the session is ended' });
-    expect(seen).toBe(1);
-  });
+  it.each(['before', 'while'] as const)(
+    '%s it connects: it has lost its locks before it ends its session',
+    async (when) => {
+      const { runtime, sleep } = sleeper();
+      const proxy = await lab.proxy();
+      const store = lab.store({ connect: proxy.address, sessionTimeoutMs: 9_000, runtime });
+      const atRisk: (string | undefined)[] = [];
+      await store.open({ ...storeHost({ runtime }), atRisk: (key) => void atRisk.push(key) });
+      const claim = claimFor('lock:asleep');
+      expectGranted(await store.kinds.exclusive.acquire(claim));
+      let seen: number | undefined;
+      // The frame of a request to end the session: its length, its number, and the operation -11.
+      proxy.onData((_, direction, chunk) => {
+        if (direction === 'toServer' && chunk.length === 12 && chunk.readInt32BE(8) === -11)
+          seen ??= atRisk.length;
+      });
+      // The session counts until 7,875 ms, and from the reply on it would count again.
+      const meanwhileMs = when === 'while' ? 900 : 0;
+      const stop = proxy.onData(() => {
+        stop();
+        sleep(meanwhileMs);
+      });
+      sleep(8_400 - meanwhileMs);
+      proxy.cut();
+      await until(() => seen !== undefined, { what: 'the session is ended' });
+      expect(seen).toBe(1);
+    },
+  );
 });
 
 describe('a half-open connection', () => {

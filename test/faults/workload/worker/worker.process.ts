@@ -120,7 +120,11 @@ channel.on('stop', async () => {
   channel.send({ type: 'idle' });
 });
 channel.on('go', ({ what }) => signOf(what).resolve());
-channel.on('block', ({ ms }) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms));
+channel.on('block', ({ ms }) => {
+  // What a session has got since the last look is no news of after the block.
+  recorder.refresh();
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+});
 channel.on('jump', ({ ms }) => {
   jumpWallClock(ms);
   recorder.refresh();
