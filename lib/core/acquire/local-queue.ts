@@ -4,9 +4,9 @@ import type { Blocking } from '../seam/reply.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
 import { waitFor } from '../util/wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
-import { deadlineOf, sendableUntil, type Wait } from '../wait/wait.js';
+import { sendableUntil, type Wait } from '../wait/wait.js';
 import type { QueueHost } from './queue-host.js';
-import type { Waiter } from './waiter.js';
+import { Waiter, type WaiterQueue } from './waiter.js';
 import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from '../wait/wake-up.js';
 import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
@@ -14,15 +14,6 @@ import { LocalWaiters } from './local-waiters.js';
 import { SharedHold } from './shared-hold.js';
 import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
-
-const nothing = (): void => undefined;
-const NEVER_SETTLED = { watchdogMs: undefined, admit: nothing, reject: nothing };
-
-/**
- * Concurrent contender: a caller that sends requests at the same time as the contender; see
- * {@link LocalQueue.beginConcurrent}.
- */
-export type Concurrent = Waiter;
 
 /** Shared empty set for queues without waiters; must not be mutated. */
 const NOBODY = new LocalWaiters();
@@ -35,7 +26,7 @@ const MAX_CONCURRENT = 64;
  * store. For kinds with one owner at a time it stays the contender until its hold has ended. So a process has one
  * contender for each key in the store, however many callers it has.
  */
-export class LocalQueue implements HoldEndListener {
+export class LocalQueue implements HoldEndListener, WaiterQueue {
   private waiters = NOBODY;
   /** Wait of the contender, once it is blocked or if it has waited behind another: it is one of `maxWaiters`. */
   waiting: Wait | undefined;
@@ -121,16 +112,16 @@ export class LocalQueue implements HoldEndListener {
    * The caller reports its end with {@link endConcurrent}, or waits in its position with {@link untilContender}. Returns
    * undefined when it has to wait in the queue.
    */
-  beginConcurrent(wait: Wait, permits = MAX_CONCURRENT): Concurrent | undefined {
+  beginConcurrent(wait: Wait, permits = MAX_CONCURRENT): Waiter | undefined {
     const isOpen = !this.refused && this.length === 0 && this.yieldingUntil === undefined;
     const requesting = this.concurrents + (this.hasContender ? 1 : 0);
     if (this.host.singleHolder || !isOpen || requesting >= permits) return undefined;
     this.concurrents++;
-    return this.add({ wait, number: this.outage.arrive(), requesting: true, ...NEVER_SETTLED });
+    return this.add(wait, undefined, true);
   }
 
   /** Ends a concurrent request. */
-  endConcurrent(concurrent: Concurrent): void {
+  endConcurrent(concurrent: Waiter): void {
     this.concurrents--;
     this.waiters.delete(concurrent);
     if (!this.hasContender) this.leave();
@@ -141,8 +132,8 @@ export class LocalQueue implements HoldEndListener {
    * the watchdog renews both with the same lease. Rejects at the end of the wait, on an abort, or when the store fails.
    * Throws when `maxWaiters` callers wait already. `own`: the position of a caller whose own request was rejected.
    */
-  untilContender(wait: Wait, watchdogMs: number | undefined, own?: Concurrent): Promise<Hold | undefined> {
-    const { maxWaiters, runtime, shown, slowWaits, singleHolder } = this.host;
+  untilContender(wait: Wait, watchdogMs: number | undefined, own?: Waiter): Promise<Hold | undefined> {
+    const { maxWaiters, runtime, shown } = this.host;
     if (this.length + (this.waiting ? 1 : 0) >= maxWaiters) {
       const full = queueFullError(shown(wait.key), maxWaiters);
       const last = own && this.waiters.lastWaiting(own);
@@ -152,47 +143,53 @@ export class LocalQueue implements HoldEndListener {
       }
       last!.reject(full);
     }
-    let waiter: Waiter;
-    return waitFor<Hold | undefined>(runtime, {
-      ms: deadlineOf(wait) - runtime.now(),
-      signal: wait.signal,
-      listen: ({ resolve, reject }) => {
-        if (own) {
-          this.concurrents--;
-          waiter = Object.assign(own, { requesting: false, admit: resolve, reject });
-          if (!this.hasContender) this.leave();
-        } else {
-          const number = this.outage.arrive();
-          waiter = this.add({ wait, number, requesting: false, watchdogMs, admit: resolve, reject });
-        }
-        // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
-        if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
-        slowWaits.begin(wait, this, () => this.aheadOf(waiter));
-        return () => {
-          this.waiters.delete(waiter);
-          slowWaits.end(wait);
-        };
-      },
-      onTime: ({ reject }) => {
-        const unsent = this.unreplied?.();
-        const now = runtime.now();
-        // While the request is unsent, the store works: what it said last is true, as far as anybody can know.
-        const failure = this.outage.isOn ? this.outage.failure : this.refused ? undefined : unsent;
-        // An unsent request has a least time, and so has a caller behind it.
-        const moreMs = failure && failure === unsent ? sendableUntil(wait, wait.startedAt) - now : 0;
-        if (failure && moreMs <= 0) return reject(this.storeError(wait, failure));
-        // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does
-        // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
-        // contender that yields to other processes.
-        const requests = failure ?? ((this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue());
-        const yields = !singleHolder && this.yieldingUntil !== undefined;
-        if (requests || this.concurrents > 0 || yields) this.waiters.setDue(waiter);
-        else this.refuseTaken(waiter);
-        return moreMs;
-      },
-      onAbort: ({ reject }) =>
-        reject(abortedError(shown(wait.key), wait.signal!, runtime.now() - wait.startedAt)),
-    });
+    return waitFor(runtime, own ?? this.add(wait, watchdogMs, false));
+  }
+
+  now(): number {
+    return this.host.runtime.now();
+  }
+
+  waits(waiter: Waiter): void {
+    if (waiter.requesting) {
+      waiter.requesting = false;
+      this.concurrents--;
+      if (!this.hasContender) this.leave();
+    }
+    // Whether the store fails still, the contender finds out now: this caller does not wait for an outage to end.
+    if (this.host.outages.storeFails) this.ownWakeUp?.wakeIfDue();
+    this.host.slowWaits.begin(waiter.wait, waiter);
+  }
+
+  waitsNoMore(waiter: Waiter): void {
+    this.waiters.delete(waiter);
+    this.host.slowWaits.end(waiter.wait);
+  }
+
+  timeIsOver(waiter: Waiter): number {
+    const { wait } = waiter;
+    const unsent = this.unreplied?.();
+    // While the request is unsent, the store works: what it said last is true, as far as anybody can know.
+    const failure = this.outage.isOn ? this.outage.failure : this.refused ? undefined : unsent;
+    // An unsent request has a least time, and so has a caller behind it.
+    const moreMs = failure && failure === unsent ? sendableUntil(wait, wait.startedAt) - this.now() : 0;
+    if (failure && moreMs <= 0) {
+      waiter.reject(this.storeError(wait, failure));
+      return 0;
+    }
+    // A request without a reply may mean a dead store, which must not be reported as "taken". An earlier reply does
+    // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
+    // contender that yields to other processes.
+    const requests = failure ?? ((this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue());
+    const yields = !this.host.singleHolder && this.yieldingUntil !== undefined;
+    if (requests || this.concurrents > 0 || yields) this.waiters.setDue(waiter);
+    else this.refuseTaken(waiter);
+    return moreMs;
+  }
+
+  aborted(waiter: Waiter): void {
+    const { wait } = waiter;
+    waiter.reject(abortedError(this.host.shown(wait.key), wait.signal!, this.now() - wait.startedAt));
   }
 
   /**
@@ -315,7 +312,7 @@ export class LocalQueue implements HoldEndListener {
   blocked(wait: Wait, blocking: Blocking): void {
     this.blocking = blocking;
     this.waiting = wait;
-    this.host.slowWaits.begin(wait, this, () => this.ownEntry?.position);
+    this.host.slowWaits.begin(wait, { queue: this, ahead: () => this.ownEntry?.position });
   }
 
   /**
@@ -405,8 +402,9 @@ export class LocalQueue implements HoldEndListener {
     return this.ownYielding?.until(this.host.runtime.now(), this.wakeUps);
   }
 
-  private add(waiter: Waiter): Waiter {
+  private add(wait: Wait, watchdogMs: number | undefined, requesting: boolean): Waiter {
     if (this.waiters === NOBODY) this.waiters = new LocalWaiters();
+    const waiter = new Waiter(this, wait, this.outage.arrive(), watchdogMs, requesting);
     this.waiters.add(waiter);
     return waiter;
   }
@@ -421,7 +419,7 @@ export class LocalQueue implements HoldEndListener {
   }
 
   /** Approximate number of callers before a waiter: of this process, without the holder, and of the wait queue. */
-  private aheadOf(waiter: Waiter): number | undefined {
+  aheadOf(waiter: Waiter): number | undefined {
     if (waiter.wait.waitMs === 0) return undefined;
     const contender = this.hasContender && !this.held ? 1 : 0;
     return this.waiters.aheadOf(waiter) + contender + (this.ownEntry?.position ?? 0);

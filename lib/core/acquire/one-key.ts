@@ -9,7 +9,8 @@ import type { LockCall } from '../settings/lock-call.js';
 import { waitFor } from '../util/wait-for.js';
 import { contend } from './contend.js';
 import { LimitLog } from './limit-log.js';
-import type { Concurrent, LocalQueue } from './local-queue.js';
+import type { LocalQueue } from './local-queue.js';
+import type { Waiter } from './waiter.js';
 import { deadlineOf, type Wait } from '../wait/wait.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
 
@@ -85,12 +86,7 @@ export class OneKey implements HoldTerms {
     return wait.signal ? this.unlessAborted(contention, wait, wait.signal) : contention;
   }
 
-  private waitInQueue(
-    queue: LocalQueue,
-    wait: Wait,
-    wanted: WantedHold,
-    concurrent?: Concurrent,
-  ): Promise<Hold> {
+  private waitInQueue(queue: LocalQueue, wait: Wait, wanted: WantedHold, concurrent?: Waiter): Promise<Hold> {
     const { core } = this;
     const { call, watchdogMs } = wanted;
     const inherits = call.holdAtLeastMs === 0 && (!kindOf(call.kind).shared || mayShare(call));
@@ -106,7 +102,7 @@ export class OneKey implements HoldTerms {
   /** A caller that is refused beside the contender lines up, in the place that it has, if it has time left. */
   private async contendConcurrently(
     queue: LocalQueue,
-    concurrent: Concurrent,
+    concurrent: Waiter,
     wait: Wait,
     wanted: WantedHold,
   ): Promise<Hold> {
@@ -145,9 +141,13 @@ export class OneKey implements HoldTerms {
     return waitFor<Hold>(core.runtime, {
       ms: Infinity,
       signal,
-      listen: ({ resolve, reject }) => void contention.then(resolve, reject),
+      listen: (waiting) =>
+        void contention.then(
+          (hold) => waiting.resolve(hold),
+          (error: Error) => waiting.reject(error),
+        ),
       onTime: () => undefined,
-      onAbort: ({ reject }) => {
+      onAbort: (waiting) => {
         // Only a shutdown waits for it still.
         core.undo.track(
           contention.then(
@@ -155,7 +155,7 @@ export class OneKey implements HoldTerms {
             () => undefined,
           ),
         );
-        reject(abortedError(core.shown(wait.key), signal, core.runtime.now() - wait.startedAt));
+        waiting.reject(abortedError(core.shown(wait.key), signal, core.runtime.now() - wait.startedAt));
       },
     });
   }

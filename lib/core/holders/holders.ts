@@ -120,12 +120,11 @@ export class Holders {
   private atMost(ms: number, work: Promise<unknown>): Promise<void> {
     return waitFor<void>(this.host.runtime, {
       ms,
-      listen: ({ resolve }) =>
-        void work.then(
-          () => resolve(),
-          () => resolve(),
-        ),
-      onTime: ({ resolve }) => resolve(),
+      listen: (waiting) => {
+        const over = (): void => waiting.resolve();
+        work.then(over, over);
+      },
+      onTime: (waiting) => waiting.resolve(),
     });
   }
 

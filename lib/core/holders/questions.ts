@@ -107,10 +107,6 @@ export class Questions {
   }
 
   private pause(ms: number): Promise<void> {
-    return waitFor<void>(this.runtime, {
-      ms,
-      listen: () => undefined,
-      onTime: ({ resolve }) => resolve(),
-    });
+    return waitFor<void>(this.runtime, { ms, onTime: (pause) => pause.resolve() });
   }
 }

@@ -3,7 +3,7 @@ import type { Hold } from '../lease/hold.js';
 import { deadlineOf, type Wait } from '../wait/wait.js';
 import type { Runtime } from '../util/runtime.js';
 import type { ShowKey } from '../util/shown-key.js';
-import { waitFor } from '../util/wait-for.js';
+import { waitFor, type Waiting } from '../util/wait-for.js';
 
 /** The nested call that is inside. It is notified when the lease around it ends first. */
 export interface Inside {
@@ -23,8 +23,8 @@ export class SiblingQueue {
   private closed = false;
   private inside: Inside | undefined;
   private onEmpty: (() => void) | undefined;
-  /** Nested calls that wait, in order. Called with true when a call may enter, with false when the queue is closed. */
-  private readonly waiting = new Set<(admitted: boolean) => void>();
+  /** Nested calls that wait, in order. Resolved with true when a call may enter, with false when the queue is closed. */
+  private readonly waiting = new Set<Waiting<boolean>>();
 
   constructor(private readonly hold: Hold) {}
 
@@ -48,7 +48,7 @@ export class SiblingQueue {
   leave(): void {
     this.inside = undefined;
     const next = this.waiting.values().next();
-    if (!next.done) return next.value(true);
+    if (!next.done) return next.value.resolve(true);
     this.occupied = false;
     this.onEmpty?.();
   }
@@ -62,25 +62,27 @@ export class SiblingQueue {
   close(): Inside | undefined {
     if (this.closed) return undefined;
     this.closed = true;
-    for (const admit of [...this.waiting]) admit(false);
+    for (const one of [...this.waiting]) one.resolve(false);
     return this.inside;
   }
 
   private admission(wait: Wait, { runtime, shown }: SiblingsHost): Promise<boolean> {
     const { key, signal, startedAt, waitMs } = wait;
+    let stop: (() => void) | undefined;
     return waitFor<boolean>(runtime, {
       ms: deadlineOf(wait) - runtime.now(),
       signal,
-      listen: ({ resolve }) => {
-        const stopListening = this.hold.onLoss(() => resolve(false));
-        this.waiting.add(resolve);
-        return () => {
-          this.waiting.delete(resolve);
+      listen: (waiting) => {
+        const stopListening = this.hold.onLoss(() => waiting.resolve(false));
+        this.waiting.add(waiting);
+        stop = () => {
+          this.waiting.delete(waiting);
           stopListening();
         };
       },
-      onTime: ({ reject }) => reject(takenError(shown(key), runtime.now() - startedAt, waitMs)),
-      onAbort: ({ reject }) => reject(abortedError(shown(key), signal!, runtime.now() - startedAt)),
+      stop: () => stop?.(),
+      onTime: (waiting) => waiting.reject(takenError(shown(key), runtime.now() - startedAt, waitMs)),
+      onAbort: (waiting) => waiting.reject(abortedError(shown(key), signal!, runtime.now() - startedAt)),
     });
   }
 }

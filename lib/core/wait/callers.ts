@@ -4,14 +4,13 @@ import type { StoreFailure } from '../seam/store-failure.js';
 import type { Watch, WatchListener } from '../seam/watch.js';
 import { CompactingMap } from '../util/compacting.js';
 import type { Runtime } from '../util/runtime.js';
-import { waitFor } from '../util/wait-for.js';
+import { waitFor, type Waiting } from '../util/wait-for.js';
 
 /** One caller, and how to reach it while it sleeps. */
 export class Caller {
   /** Whether its request was rejected, or it came behind others that wait. */
   waits = false;
-  wake: (() => void) | undefined;
-  fail: ((error: Error) => void) | undefined;
+  sleep: Waiting<void> | undefined;
 
   /** @param arrival see {@link KeyOutage.arrive} */
   constructor(readonly arrival: number) {}
@@ -85,7 +84,7 @@ export class Callers {
       this.watching = undefined;
       this.outage.left();
       this.host.onIdle();
-    } else if (wasFirst && this.inOrder) this.first?.wake?.();
+    } else if (wasFirst && this.inOrder) this.first?.sleep?.resolve();
     if (wasFirst && this.outage.isOn) this.lookAgain();
   }
 
@@ -120,7 +119,7 @@ export class Callers {
   /** The store may work again. */
   lookAgain(): void {
     this.isToLook = true;
-    this.first?.wake?.();
+    this.first?.sleep?.resolve();
   }
 
   /** Counts a caller among those that wait, from now on. */
@@ -141,13 +140,10 @@ export class Callers {
     await waitFor<void>(this.host.runtime, {
       ms: this.failure ? 0 : ms,
       signal,
-      listen: ({ resolve, reject }) => {
-        caller.wake = () => resolve();
-        caller.fail = reject;
-        return () => (caller.wake = caller.fail = undefined);
-      },
-      onTime: ({ resolve }) => resolve(),
-      onAbort: ({ resolve }) => resolve(),
+      listen: (sleep) => (caller.sleep = sleep),
+      stop: () => (caller.sleep = undefined),
+      onTime: (sleep) => sleep.resolve(),
+      onAbort: (sleep) => sleep.resolve(),
     });
     if (this.failure) throw this.failure;
   }
@@ -167,18 +163,18 @@ export class Callers {
 
   /** Each of them has to look for itself. */
   wakeAll(): void {
-    for (const caller of [...this.callers.keys()]) caller.wake?.();
+    for (const caller of [...this.callers.keys()]) caller.sleep?.resolve();
   }
 
   /** Rejects all callers that sleep with a failure, which each reports with its own wait. */
   failAll(failure: StoreFailure): void {
-    for (const caller of [...this.callers.keys()]) caller.fail?.(failure);
+    for (const caller of [...this.callers.keys()]) caller.sleep?.reject(failure);
   }
 
   private woken(): void {
     this.wakeUps++;
     if (this.outage.isOn) return this.lookAgain();
-    if (this.inOrder) this.first?.wake?.();
+    if (this.inOrder) this.first?.sleep?.resolve();
     else this.wakeAll();
   }
 }

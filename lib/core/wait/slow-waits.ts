@@ -8,18 +8,20 @@ import type { Wait } from './wait.js';
 const PAUSE_MS = 100;
 
 /** What the local queue of a caller knows of its key. */
-interface WaitPlace {
+interface KeyState {
   readonly finalKey: string;
   readonly blocking: Blocking | undefined;
 }
 
+/** Where a caller waits. */
 interface Place {
-  readonly queue: WaitPlace;
-  readonly ahead: () => number | undefined;
+  readonly queue: KeyState;
+  /** How many callers are before it. */
+  ahead(): number | undefined;
 }
 
 /** A caller that has waited for long. */
-export interface SlowWait extends Pick<WaitPlace, 'finalKey'>, Pick<Wait, 'key' | 'kind' | 'label'> {
+export interface SlowWait extends Pick<KeyState, 'finalKey'>, Pick<Wait, 'key' | 'kind' | 'label'> {
   readonly heldAs: HeldAs | undefined;
   readonly waitersAhead: number | undefined;
   readonly waitedMs: number;
@@ -43,10 +45,10 @@ export class SlowWaits {
   constructor(private readonly host: SlowWaitsHost) {}
 
   /** A caller begins to wait, or goes on: its call began at `startedAt` of the wait. */
-  begin(wait: Wait, queue: WaitPlace, ahead: Place['ahead']): void {
+  begin(wait: Wait, place: Place): void {
     const { slowWaitMs } = this.host;
     if (wait.isSlow || wait.waitMs <= slowWaitMs) return;
-    this.waits.set(wait, { queue, ahead });
+    this.waits.set(wait, place);
     this.arm(wait.startedAt + slowWaitMs);
   }
 
@@ -78,9 +80,17 @@ export class SlowWaits {
       if (slowAt > now || slow.length === AT_ONCE) nextAt = Math.min(nextAt, slowAt);
       else {
         const waitedMs = Math.round(now - startedAt);
-        const { queue, ahead } = this.waits.get(wait)!;
-        const { finalKey, blocking } = queue;
-        slow.push({ key, finalKey, kind, label, waitedMs, waitersAhead: ahead(), heldAs: blocking?.heldAs });
+        const place = this.waits.get(wait)!;
+        const { finalKey, blocking } = place.queue;
+        slow.push({
+          key,
+          finalKey,
+          kind,
+          label,
+          waitedMs,
+          waitersAhead: place.ahead(),
+          heldAs: blocking?.heldAs,
+        });
         this.waits.delete(wait);
         wait.isSlow = true;
       }

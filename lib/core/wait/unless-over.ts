@@ -22,19 +22,27 @@ export const unlessOver = <T>(
   wait: TimedWait,
   send: () => Promise<T>,
   late: () => Error,
-): Promise<T> =>
-  waitFor<T>(host.runtime, {
+): Promise<T> => {
+  let stopListening: (() => void) | undefined;
+  return waitFor<T>(host.runtime, {
     // Timers may come a moment early.
     ms: Math.ceil(deadlineOf(wait) - host.runtime.now()) + 1,
     signal: wait.signal,
-    listen: ({ resolve, reject }) => {
+    listen: (waiting) => {
       const stop = (): void => {
         const over = host.reasonToStop(wait);
-        if (over) reject(over);
+        if (over) waiting.reject(over);
       };
-      if (host.runtime.now() < deadlineOf(wait)) send().then(resolve, reject);
-      return host.onStop(stop);
+      if (host.runtime.now() < deadlineOf(wait)) {
+        send().then(
+          (value) => waiting.resolve(value),
+          (error: Error) => waiting.reject(error),
+        );
+      }
+      stopListening = host.onStop(stop);
     },
-    onTime: ({ reject }) => reject(late()),
-    onAbort: ({ reject }) => reject(host.reasonToStop(wait)!),
+    stop: () => stopListening?.(),
+    onTime: (waiting) => waiting.reject(late()),
+    onAbort: (waiting) => waiting.reject(host.reasonToStop(wait)!),
   });
+};

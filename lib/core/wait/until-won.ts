@@ -186,9 +186,8 @@ export class UntilWon {
     return waitFor<void>(this.host.runtime, {
       ms: ANOTHER_TRY_MS,
       signal: this.wait.signal,
-      listen: () => undefined,
-      onTime: ({ resolve }) => resolve(),
-      onAbort: ({ resolve }) => resolve(),
+      onTime: (pause) => pause.resolve(),
+      onAbort: (pause) => pause.resolve(),
     });
   }
 

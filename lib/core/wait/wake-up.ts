@@ -2,7 +2,7 @@ import type { Runtime } from '../util/runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { StoreFailure } from '../seam/store-failure.js';
-import { waitFor } from '../util/wait-for.js';
+import { waitFor, type Waiting } from '../util/wait-for.js';
 
 /** Interval of retries while no notification can arrive, in ms. */
 export const NOT_SUBSCRIBED_RETRY_MS = 1_000;
@@ -13,8 +13,9 @@ export class WakeUp {
   wakeUps = 0;
   private watching: Watch | undefined;
   private failure: StoreFailure | undefined;
-  private wake: (() => void) | undefined;
-  private wakeForDue: (() => void) | undefined;
+  private sleep: Waiting<void> | undefined;
+  /** Whether the sleep ends with the time of a caller behind it. */
+  private isForDue = false;
 
   constructor(
     private readonly runtime: Runtime,
@@ -28,7 +29,7 @@ export class WakeUp {
       notified: () => this.notified(),
       failed: (failure) => {
         this.failure = failure;
-        this.wake?.();
+        this.sleep?.resolve();
       },
     });
   }
@@ -36,7 +37,7 @@ export class WakeUp {
   /** The key may have become free. */
   notified(): void {
     this.wakeUps++;
-    this.wake?.();
+    this.sleep?.resolve();
     this.onWakeUp();
   }
 
@@ -58,30 +59,26 @@ export class WakeUp {
     await waitFor<void>(this.runtime, {
       ms,
       signal,
-      listen: ({ resolve }) => {
-        const wake = (): void => resolve();
-        this.wake = wake;
-        if (forDue) this.wakeForDue = wake;
-        return () => {
-          this.wake = undefined;
-          this.wakeForDue = undefined;
-        };
+      listen: (sleep) => {
+        this.sleep = sleep;
+        this.isForDue = forDue;
       },
-      onTime: ({ resolve }) => resolve(),
-      onAbort: ({ resolve }) => resolve(),
+      stop: () => (this.sleep = undefined),
+      onTime: (sleep) => sleep.resolve(),
+      onAbort: (sleep) => sleep.resolve(),
     });
   }
 
   /** Wakes the contender, if it sleeps here. */
   wakeNow(): void {
-    this.wake?.();
+    this.sleep?.resolve();
   }
 
   /** Wakes the contender, if it sleeps until the lock may be free. False when it does not. */
   wakeIfDue(): boolean {
-    const { wakeForDue } = this;
-    wakeForDue?.();
-    return wakeForDue !== undefined;
+    const { sleep, isForDue } = this;
+    if (isForDue) sleep?.resolve();
+    return isForDue && sleep !== undefined;
   }
 
   close(): void {

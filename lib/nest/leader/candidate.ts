@@ -239,9 +239,8 @@ export class LeaderCandidate implements Candidate {
     return waitFor<void>(this.manager.surroundings.runtime, {
       ms,
       signal: this.stopping.signal,
-      listen: () => undefined,
-      onTime: ({ resolve }) => resolve(),
-      onAbort: ({ resolve }) => resolve(),
+      onTime: (pause) => pause.resolve(),
+      onAbort: (pause) => pause.resolve(),
     });
   }
 
