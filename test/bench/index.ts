@@ -13,7 +13,7 @@ import { peerVersions } from './subjects/peer.js';
 import { progressOn } from '../support/measure/progress.js';
 import { updateReadme } from './report/readme.js';
 import { machineOf, type Report, type Reported } from './report/report.js';
-import { tableOf } from './report/table.js';
+import { tableOf, targetsOf } from './report/table.js';
 import { writePages } from './report/write.js';
 
 const measure = async (options: BenchOptions): Promise<Report> => {
@@ -57,7 +57,7 @@ if (options) {
   const { from, out, readme } = options;
   const report = from ? (JSON.parse(await readFile(from, 'utf8')) as Report) : await measure(options);
   const { machine, workloads, rounds, growthRounds } = report;
-  console.log(`\n${tableOf(workloads)}\n`);
+  console.log(`\n${tableOf(workloads)}\n\n\nTargets\n\n${targetsOf(workloads)}\n`);
   console.log(
     `Node ${machine.node}, Redis ${machine.redis}, ${machine.cpu}; ${rounds} rounds, ${growthRounds} for the workloads that ` +
       'grow. Absolute numbers belong to this machine at this time: compare the ratios.',

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { workloads } from './workloads/index.js';
+import { targets, workloads } from './workloads/index.js';
 import type { Workload } from './workload.js';
 
 export interface BenchOptions {
@@ -23,7 +23,7 @@ export interface BenchOptions {
 export const USAGE = `npm run bench -- [--quick] [--only NAME[,NAME]] [--rounds N] [--growth-rounds N] [--cycles N] [--out FOLDER] [--from FILE] [--readme FILE]
 
   --quick   under two minutes: one round, shorter, fewer points
-  --only    only these workloads, or all that begin with this name (quorum): ${workloads.map(({ name }) => name).join(', ')}
+  --only    only these workloads, or all that begin with this name (quorum), or those of the project's targets (targets): ${workloads.map(({ name }) => name).join(', ')}
   --rounds  how many rounds, 5 by default
   --growth-rounds  how many for the workloads that grow; half as many by default
   --cycles  how many cycles, instead of a million
@@ -47,6 +47,7 @@ const chosen = (names: string | undefined): readonly Workload[] => {
   if (names === undefined) return workloads;
   return names.split(',').flatMap((part) => {
     const name = part.trim();
+    if (name === 'targets') return targets;
     const found = workloads.filter((one) => one.name === name || one.name.startsWith(`${name}-`));
     if (found.length > 0) return found;
     throw new Error(

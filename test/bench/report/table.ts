@@ -28,6 +28,27 @@ const comparisonText = ({ comparison }: Outcome): string[] => {
   return [grids.join('\n\n'), ...(troubles.length > 0 ? [troubles.join('\n')] : [])];
 };
 
+/** Rows with their columns below each other. */
+const alignedWith = (rows: readonly (readonly string[])[]): ((row: readonly string[]) => string) => {
+  const widths = HEAD.map((_none, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return (row) =>
+    row
+      .map((cell, at) => (at === 1 ? cell.padStart(widths[at]!) : cell.padEnd(widths[at]!)))
+      .join('  ')
+      .trimEnd();
+};
+
+/** All that has a target, in one table. */
+export const targetsOf = (results: readonly Reported[]): string => {
+  const rows = results.flatMap(({ name, findings }) =>
+    findings
+      .filter(({ target }) => target)
+      .map((one) => findingRow({ ...one, what: `${name}: ${one.what}` })),
+  );
+  const table = [HEAD, ...rows];
+  return table.map(alignedWith(table)).join('\n');
+};
+
 /** The whole report, for people. */
 export const tableOf = (results: readonly Reported[]): string => {
   const sections = results.map((reported) => ({
@@ -44,13 +65,7 @@ export const tableOf = (results: readonly Reported[]): string => {
       ],
     ],
   }));
-  const rows = [HEAD, ...sections.flatMap((section) => section.rows)];
-  const widths = HEAD.map((_none, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, at) => (at === 1 ? cell.padStart(widths[at]!) : cell.padEnd(widths[at]!)))
-      .join('  ')
-      .trimEnd();
+  const line = alignedWith([HEAD, ...sections.flatMap((section) => section.rows)]);
   return sections
     .map(({ title, comparison, rows: own }) =>
       [title, ...comparison, [HEAD, ...own].map(line).join('\n')].join('\n\n'),

@@ -5,6 +5,7 @@ import { cluster } from './cluster.js';
 import { cpuTime } from './cpu-time.js';
 import { cycles } from './cycles.js';
 import { decorator } from './decorator.js';
+import { footprint } from './footprint.js';
 import { freeKeys } from './free-keys.js';
 import { heldLeases } from './held-leases.js';
 import { hotKey } from './hot-key.js';
@@ -46,5 +47,12 @@ export const workloads: readonly Workload[] = [
   ...[MYSQL, POSTGRES].flatMap((entrants) => [sqlFree(entrants), sqlHot(entrants), sqlCrowd(entrants)]),
   ...[ONE_SERVER, ENSEMBLE].flatMap((place) => [zookeeperFree(place), zookeeperHot(place)]),
   stores,
-  ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, cycles],
+  ...[cpuTime, idleListener, decorator, awaitRelease, heldLeases, scale, footprint, cycles],
 ];
+
+/** What most users have, and what the project measures itself by: `--only targets`. */
+export const targets: readonly Workload[] = workloads.filter(
+  (one) =>
+    [hotKey, wakeUp, processes, waiting, freeKeys, quorumFree, cpuTime, decorator, footprint].includes(one) ||
+    /^sql-.*-(free|crowd)$/.test(one.name),
+);
