@@ -16,9 +16,9 @@ export const HAND_OFF_MISTAKES: readonly Mistake[] = [
     name: 'a hold handed to an aborted waiter',
     edits: [
       {
-        in: 'LocalQueue.untilContender',
-        find: 'this.waiters.delete(waiter);\n          slowWaits.end(wait);',
-        replace: 'if (!wait.signal?.aborted) this.waiters.delete(waiter);',
+        in: 'LocalQueue.waitsNoMore',
+        find: 'this.waiters.delete(waiter);\n    this.host.slowWaits.end(waiter.wait);',
+        replace: 'if (!waiter.wait.signal?.aborted) this.waiters.delete(waiter);',
       },
     ],
     simulation: { rules: ['promptness', 'leftovers', 'waiting'] },

@@ -79,7 +79,7 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'Callers.leave',
-        find: '} else if (wasFirst && this.inOrder) this.first?.wake?.();',
+        find: '} else if (wasFirst && this.inOrder) this.first?.sleep?.resolve();',
         replace: '} else if (wasFirst && this.inOrder) return;',
       },
     ],
@@ -91,7 +91,7 @@ export const OBJECT_MISTAKES: readonly Mistake[] = [
       {
         in: 'Callers.woken',
         find: 'else this.wakeAll();',
-        replace: 'else this.first?.wake?.();',
+        replace: 'else this.first?.sleep?.resolve();',
       },
     ],
     simulation: { rules: ['latch'], atEachStep: 'objects' },

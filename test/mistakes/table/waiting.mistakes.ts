@@ -107,10 +107,9 @@ export const WAITING_MISTAKES: readonly Mistake[] = [
     name: 'a waiter dropped when its neighbour aborts',
     edits: [
       {
-        in: 'LocalQueue.untilContender',
-        find: 'onAbort: ({ reject }) => reject(',
-        replace:
-          'onAbort: ({ reject }) => void this.waiters.all.forEach((one) => this.waiters.delete(one)) ?? reject(',
+        in: 'LocalQueue.aborted',
+        find: 'waiter.reject(',
+        replace: 'for (const one of this.waiters.all) this.waiters.delete(one);\n    waiter.reject(',
       },
     ],
     simulation: { rules: ['promptness', 'waiting', 'leftovers'] },
