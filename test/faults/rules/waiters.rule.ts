@@ -8,7 +8,7 @@ import { SESSION_MS } from '../settings.js';
 const FREE_MS = 1_500;
 /** A busy machine is never calm for as long as that. */
 const CALM_PART = 0.7;
-/** What a process had that was killed ends with its session. */
+/** What a process had that was killed ends with its session, and each leader gives that its time again. */
 const AFTER_CRASH_MS = SESSION_MS + 1_000;
 
 /**
@@ -17,11 +17,14 @@ const AFTER_CRASH_MS = SESSION_MS + 1_000;
  */
 export function* waiters(past: Past): Generator<Violation> {
   const processes = [...new Set([...past.calls.values()].map(({ requested }) => requested.process))];
+  const isOver = (process: string, at: number): boolean =>
+    past.crashedAt(process) < at - AFTER_CRASH_MS &&
+    lengthOf(past.calm(process, { from: at - AFTER_CRASH_MS, to: at })) >= AFTER_CRASH_MS;
   const wasCalm = (from: number, to: number): boolean =>
     processes.every(
       (process) =>
         lengthOf(past.calm(process, { from, to })) >= CALM_PART * (to - from) &&
-        (past.crashedAt(process) > to || past.crashedAt(process) < from - AFTER_CRASH_MS),
+        (past.crashedAt(process) > to || isOver(process, from)),
     );
   for (const { requested, refused, aborted } of gaveUp(past)) {
     const [from, to] = [refused!.at - FREE_MS, refused!.at];

@@ -52,6 +52,10 @@ describe('a call that waits in vain', () => {
   it('is excused by a process that was killed, until its session has ended', () => {
     const gone = { type: 'gone', process: 'w1', how: 'crashed' } as const;
     expect(found(...WAITER, ...holder(8_000), { ...gone, at: 6_000 })).toBe(0);
-    expect(found(...WAITER, ...holder(8_000).slice(0, 1), { ...gone, at: 3_000 })).toBe(1);
+    const killed = [...WAITER, ...holder(8_000).slice(0, 1), { ...gone, at: 3_000 }];
+    expect(found(...killed)).toBe(1);
+    const restart = { type: 'trouble', at: 4_000, what: 'leader killed' } as const;
+    expect(found(...killed, { ...restart, until: 4_500 })).toBe(0);
+    expect(found(...killed, { ...restart, at: 2_000, until: 3_200 })).toBe(1);
   });
 });
