@@ -115,7 +115,8 @@ describe('npm run release:check', () => {
     const version = await versionIn(copy, 'package.json');
     const complaints = await complaintsOf(copy, version);
     const fields = ['author', 'repository', 'homepage', 'bugs'].map(withoutField);
-    const addresses = /^(CHANGELOG\.md|docs\/\S+\.(md|txt)) has the placeholder OWNER in an address$/;
+    const addresses =
+      /^((CHANGELOG|SECURITY)\.md|docs\/\S+\.(md|txt)) has the placeholder OWNER in an address$/;
     expect(complaints.filter((one) => !fields.includes(one) && !addresses.test(one))).toEqual([]);
     for (const file of new Set(complaints.map((one) => one.split(' ')[0]!))) {
       const text = await readFile(copy.path(file), 'utf8');
