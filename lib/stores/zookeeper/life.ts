@@ -2,8 +2,8 @@ import type { Session } from '../../core/seam/lease-model.js';
 import type { SessionGrant } from './zk-connection.js';
 
 /**
- * Part of the time-out that is counted on. The rest is for clocks that run at different rates, and for a sleep of the machine
- * that is too short to be noticed.
+ * Part of the time-out that is counted on. The rest is for clocks that run at different rates. From 8 s on it covers a sleep of
+ * the machine that is too short to be noticed.
  */
 const KNOWN_PART = 7 / 8;
 /**

@@ -47,6 +47,8 @@ export interface ZkConnectionHost {
    */
   heard(sentAt: number | undefined, lastSeen: bigint): void;
   changed(event: ZkEvent): void;
+  /** The server says that the session is over. */
+  expired(): void;
   /** Called once, when the connection has ended. */
   ended(cause: Error): void;
 }
@@ -93,7 +95,8 @@ export class ZkConnection {
   private nextXid = 1;
   private timer: unknown;
   private timerDueAt = Infinity;
-  private cause: Error | undefined;
+  /** Why it has ended. */
+  cause: Error | undefined;
 
   private constructor(
     socket: Socket,
@@ -310,8 +313,11 @@ export class ZkConnection {
     if (code === 0) request.read(reply);
     else request.reject(refusedWith(code));
     this.pending.shift();
-    // Such a reply is no contact: the session is over, whatever its process counts on.
-    if (code === CODE.sessionExpired) return this.destroy(new Error('the server has ended the session'));
+    if (code === CODE.sessionExpired) {
+      // That is no contact. The next connection is for a new session.
+      this.host.expired();
+      return this.destroy(new Error('the server has ended the session'));
+    }
     this.host.heard(request.sentAt, lastSeen);
     if (!this.cause) this.sendNext();
   }

@@ -76,6 +76,7 @@ export class ZkSession {
   private isConnecting = false;
   /** When the servers were tried last. */
   private triedAt = -Infinity;
+  private triedLast: (() => Socket) | undefined;
   private readonly waiting = new Set<Waiting>();
   private lastSeen = 0n;
   private lastCause: Error | undefined;
@@ -218,6 +219,7 @@ export class ZkSession {
     const { runtime, servers, commandTimeoutMs } = this.settings;
     const known = this.life;
     const askedAt = runtime.now();
+    this.triedLast = dial;
     // Nothing of it counts any more, whatever a server replies: that may not know yet that the leader ends it.
     const isLapsed = (): boolean => known !== undefined && runtime.now() >= known.validUntil;
     // A server that has lost its data refuses a client that has seen more, each time.
@@ -238,6 +240,7 @@ export class ZkSession {
         if (seen > this.lastSeen) this.lastSeen = seen;
       },
       changed: (event: ZkEvent) => this.watches.changed(event),
+      expired: () => this.expire(life),
       ended: (cause: Error) => this.ended(cause),
     };
     const openMs = Math.min(Math.max(MIN_OPEN_MS, timeoutMs / servers.length / 3), commandTimeoutMs);
@@ -253,7 +256,7 @@ export class ZkSession {
       if (granted.timeoutMs <= 0 || isLapsed()) {
         // After machine sleep, no timer has told the holds yet.
         this.settings.onLapse?.();
-        if (granted.timeoutMs > 0) await connection.closeSession(askedAt + 2 * openMs);
+        if (granted.timeoutMs > 0) await connection.closeSession(runtime.now() + 2 * openMs);
         connection.destroy(new Error('the session has ended'));
         this.expire(known);
         // The server may end new ones, too.
@@ -282,7 +285,7 @@ export class ZkSession {
       await connection.authenticate(scheme, Buffer.from(credentials), until());
     await this.watches.setAgain(connection, lastSeen, until);
     // The last reply may have come too late.
-    if (connection.isOver) throw new Error('the connection ended while it was set up');
+    if (connection.cause) throw connection.cause;
   }
 
   private established(connection: ZkConnection, timeoutMs: number): void {
@@ -323,10 +326,11 @@ export class ZkSession {
     this.watches.clear();
   }
 
+  /** In no order, and the one tried last comes last: a server that is silent costs much of what a session has left. */
   private shuffledServers(): readonly (() => Socket)[] {
     const { servers, runtime } = this.settings;
     return servers
-      .map((server) => ({ server, at: runtime.random() }))
+      .map((server) => ({ server, at: runtime.random() + (server === this.triedLast ? 1 : 0) }))
       .sort((a, b) => a.at - b.at)
       .map(({ server }) => server);
   }

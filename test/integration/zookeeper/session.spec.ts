@@ -284,15 +284,16 @@ describe('a process whose machine was asleep for longer than its session counts'
     return { runtime, sleep };
   };
 
-  it.each(['before', 'while'] as const)(
-    '%s it connects: it has lost its locks before it ends its session',
-    async (when) => {
+  // The session counts until 7,875 ms, and from the reply on it would count again.
+  it.each([0, 900])(
+    'for %i ms of that while it connects: it has lost its locks before it ends its session, over one connection',
+    async (meanwhileMs) => {
       const { runtime, sleep } = sleeper();
       const proxy = await lab.proxy();
       const store = lab.store({ connect: proxy.address, sessionTimeoutMs: 9_000, runtime });
       const atRisk: (string | undefined)[] = [];
       await store.open({ ...storeHost({ runtime }), atRisk: (key) => void atRisk.push(key) });
-      const claim = claimFor('lock:asleep');
+      const claim = claimFor(`lock:asleep-${meanwhileMs}`);
       expectGranted(await store.kinds.exclusive.acquire(claim));
       let seen: number | undefined;
       // The frame of a request to end the session: its length, its number, and the operation -11.
@@ -300,8 +301,6 @@ describe('a process whose machine was asleep for longer than its session counts'
         if (direction === 'toServer' && chunk.length === 12 && chunk.readInt32BE(8) === -11)
           seen ??= atRisk.length;
       });
-      // The session counts until 7,875 ms, and from the reply on it would count again.
-      const meanwhileMs = when === 'while' ? 900 : 0;
       const stop = proxy.onData(() => {
         stop();
         sleep(meanwhileMs);
@@ -310,6 +309,8 @@ describe('a process whose machine was asleep for longer than its session counts'
       proxy.cut();
       await until(() => seen !== undefined, { what: 'the session is ended' });
       expect(seen).toBe(1);
+      expectGranted(await store.kinds.exclusive.acquire(claimFor(`lock:awake-${meanwhileMs}`)));
+      expect(proxy.connectionCount).toBe(3);
     },
   );
 });

@@ -64,6 +64,7 @@ const connectionTo = async (socket: FakeSocket): Promise<ZkConnection> => {
     runtime: systemRuntime(),
     heard: () => undefined,
     changed: () => undefined,
+    expired: () => undefined,
     ended: () => undefined,
   };
   const hello = { id: 0n, password: Buffer.alloc(16), timeoutMs: 30_000, lastSeen: 0n };

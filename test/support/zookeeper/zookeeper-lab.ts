@@ -43,6 +43,7 @@ class SessionThrough {
       runtime: systemRuntime(),
       heard: () => undefined,
       changed: () => undefined,
+      expired: () => undefined,
       ended: () => undefined,
     };
     const limits = { timeoutMs: 10_000, signal: new AbortController().signal };

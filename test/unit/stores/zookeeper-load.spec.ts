@@ -76,12 +76,14 @@ afterEach(async () => {
   for (const session of sessions.splice(0)) await session.close({ keepsNodes: true });
 });
 
-const setUp = (auth: readonly ZkAuth[] = []) => {
+const setUp = (auth: readonly ZkAuth[] = [], addresses = 1) => {
   const runtime = new VirtualRuntime();
   const servers: SlowServer[] = [];
-  const dial = (): Socket => {
+  const dials: number[] = [];
+  const dial = (address: number): Socket => {
     const server = new SlowServer(runtime, test.greets);
     servers.push(server);
+    dials.push(address);
     test.onDial(server);
     return server as unknown as Socket;
   };
@@ -90,12 +92,15 @@ const setUp = (auth: readonly ZkAuth[] = []) => {
     now: () => runtime.now() + test.asleepMs,
   });
   const session = new ZkSession({
-    ...{ runtime: clock, servers: [dial], auth: () => auth, commandTimeoutMs: COMMAND_MS },
+    runtime: clock,
+    servers: Array.from({ length: addresses }, (_none, address) => () => dial(address)),
+    auth: () => auth,
+    commandTimeoutMs: COMMAND_MS,
   });
   session.timeoutMs = SESSION_MS;
   sessions.push(session);
   const onDial = (_server: SlowServer): void => undefined;
-  const test = { runtime, servers, session, greets: true, asleepMs: 0, onDial };
+  const test = { runtime, servers, dials, session, greets: true, asleepMs: 0, onDial };
   return test;
 };
 
@@ -131,14 +136,35 @@ describe('a connection', () => {
     expect(test.servers).toHaveLength(2);
   });
 
-  it('is dropped when the server says that the session is over', async () => {
+  it('is dropped when the server says that the session is over, which is over at once', async () => {
     const test = setUp();
-    test.onDial = (server) => {
-      server.onServe = () => (test.servers.length === 1 ? CODE.sessionExpired : 0);
-    };
+    const session = await test.session.with({}, (one) => Promise.resolve(one));
+    test.greets = false;
+    test.servers[0]!.onServe = () => CODE.sessionExpired;
     sent(test);
     await test.runtime.pass(500);
+    expect([session.over.aborted, test.servers[0]!.destroyed]).toEqual([true, true]);
+  });
+
+  it('on which a session is found to have lapsed ends it, however long the sleep was before the reply', async () => {
+    const test = setUp();
+    const session = await test.session.with({}, (one) => Promise.resolve(one));
+    test.onDial = () => void (test.asleepMs = SESSION_MS);
+    test.servers[0]!.destroy();
+    await test.runtime.pass(250);
+    expect(session.over.aborted).toBe(true);
     expect(test.servers).toHaveLength(2);
+  });
+
+  it('that has ended is followed by one to another server', async () => {
+    const test = setUp([], 3);
+    for (let connections = 1; connections <= 4; connections++) {
+      await test.session.with({}, () => Promise.resolve());
+      expect(test.dials).toHaveLength(connections);
+      test.servers.at(-1)!.destroy();
+      await test.runtime.pass(400);
+    }
+    expect(test.dials.filter((address, at) => address === test.dials[at - 1])).toEqual([]);
   });
 });
 

@@ -121,7 +121,7 @@ channel.on('stop', async () => {
 });
 channel.on('go', ({ what }) => signOf(what).resolve());
 channel.on('block', ({ ms }) => {
-  // What a session has got since the last look is no news of after the block.
+  // The next look would take what the session got before the block for news of after it.
   recorder.refresh();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 });
