@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HistoryEvent } from '../../../checker/history.js';
+import { Life } from '../../../../lib/stores/zookeeper/life.js';
 import { coreUnderTest } from '../../../support/core/core-under-test.js';
 import { granted } from '../../../support/core/scripted-store.js';
 import { settled } from '../../../support/core/virtual-runtime.js';
@@ -60,5 +61,22 @@ describe('the record of what the callers of a worker see', () => {
   it('but not when its own code was at work, or blocked it on purpose', async () => {
     expect(frozenIn(await record({ workedMs: 39.5 }))).toEqual([]);
     expect(frozenIn(await record({ marks: true }))).toEqual([]);
+  });
+
+  it('tells at once that a session goes on which was nearly over', async () => {
+    const { manager, store, runtime, call } = coreUnderTest();
+    const taking = manager.acquire(['k'], call());
+    await settled();
+    const session = new Life({ id: 1n, password: Buffer.alloc(16), timeoutMs: 4_000 }, runtime.now());
+    await store.next('acquire').reply({ status: 'granted', validForMs: 4_000, session });
+    const lease = await taking;
+    const recorder = new Recorder('w1', writer, { now: () => runtime.now(), workedMs: () => runtime.now() });
+    recorder.granted(recorder.call({ keys: ['k'], waitMs: 0, style: 'acquire' }), lease, []);
+    const believed = session.validUntil;
+    await runtime.pass(3_400);
+    session.connected(runtime.now(), runtime.now());
+    session.ending.abort();
+    const ends = reader.read().flatMap((event) => (event.type === 'believes' ? [event.until] : []));
+    expect(ends).toEqual([believed, session.validUntil].map(Math.floor));
   });
 });

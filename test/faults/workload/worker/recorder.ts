@@ -1,6 +1,8 @@
 import { errorSeen, type EventOf, type EventType, type HistoryEvent } from '../../../checker/history.js';
 import type { Hold } from '../../../../lib/core/lease/hold.js';
 import type { Lease } from '../../../../lib/core/lease/lease.js';
+import type { Session } from '../../../../lib/core/seam/lease-model.js';
+import type { Life } from '../../../../lib/stores/zookeeper/life.js';
 import type { HistoryWriter } from '../../history/history-file.js';
 import { labNow } from '../../history/lab-clock.js';
 
@@ -12,6 +14,8 @@ export type OwnEvent = Own<EventType>;
 const MOVED_MS = 1;
 /** How often the end of a lease is read again, on a machine that is too busy. */
 const READINGS = 5;
+/** How often it is written down how long leases of a session last, in ms. */
+const SESSION_SEEN_EVERY_MS = 100;
 /** A step that took so much longer than the work in it waited for a processor. */
 const UNSERVED_MS = 1;
 
@@ -43,6 +47,7 @@ export class OpenLease {
 /** Writes down what the callers of a worker see. */
 export class Recorder {
   private readonly open = new Set<OpenLease>();
+  private readonly sessions = new WeakSet<Session>();
   private calls = 0;
   private leases = 0;
   /** The last thing that happened in this turn of the event loop. */
@@ -114,6 +119,8 @@ export class Recorder {
     this.write({ type: 'granted', call, lease: id, parts });
     const open = new OpenLease(id, lease, new Set(lease.parts.map(({ hold }) => hold)));
     this.open.add(open);
+    for (const { session } of open.holds)
+      if (session && !this.sessions.has(session)) this.follow(session as Life);
     this.believe(open);
     const announced = (): void => {
       if (this.open.has(open)) this.write({ type: 'announced', lease: id });
@@ -159,6 +166,22 @@ export class Recorder {
   /** Looks whether leases have become longer: after a renewal was answered. */
   refresh(): void {
     for (const open of this.open) this.believe(open);
+  }
+
+  /** Each reply of a server moves the end of all holds of a session. */
+  private follow(session: Life): void {
+    this.sessions.add(session);
+    const looking = setInterval(() => this.refresh(), SESSION_SEEN_EVERY_MS).unref();
+    session.over.addEventListener('abort', () => clearInterval(looking));
+    // Between two looks, what had nearly come to its end may go on.
+    for (const name of ['connected', 'heard'] as const) {
+      const move = session[name].bind(session);
+      session[name] = (sentAt, repliedAt) => {
+        const isNearlyOver = session.validUntil - repliedAt < 2 * SESSION_SEEN_EVERY_MS;
+        move(sentAt, repliedAt);
+        if (isNearlyOver) this.refresh();
+      };
+    }
   }
 
   /** How long a lease lasts, and at which moment. The process may have no processor between both readings. */

@@ -24,9 +24,6 @@ const LONGEST_CLEAN_UP_MS = 9_000;
 /** A worker may be started while servers change places. */
 const STARTED_MS = 40_000;
 
-/** How often it is written down how long leases of a session last, in ms. */
-const SESSION_SEEN_EVERY_MS = 100;
-
 const setup = JSON.parse(process.argv[2]!) as WorkerSetup;
 const recorder = new Recorder(setup.process, new HistoryWriter(setup.history));
 const register = new RegisterClient(setup.registerPort);
@@ -73,9 +70,6 @@ const around: Surroundings = {
 let caller = new Caller(around, '');
 let load: LoadRunner | undefined;
 const stopLog = logStandstills(recorder, labNow);
-
-/** Each reply of a server moves the end of all holds of a session. */
-if (store.lease.type === 'session') setInterval(() => recorder.refresh(), SESSION_SEEN_EVERY_MS);
 
 const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
 const timersBefore = timers();
