@@ -1,7 +1,8 @@
 // The interface of a store. Unstable: it may change in a minor version.
 export { LockConfigurationError, LockKeyError } from '../core/errors/lock.errors.js';
 export { StoreFailure, type StoreOutcome } from '../core/seam/store-failure.js';
-export { StoreQueueEntry, type QueueEntry, type QueueEntryOutcome } from '../core/seam/queue-entry.js';
+export type { QueueEntry, QueueEntryOutcome } from '../core/seam/queue-entry.js';
+export { StoreQueueEntry } from '../core/seam/store-queue-entry.js';
 export type {
   AllKindStores,
   KindStore,

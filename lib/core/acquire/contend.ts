@@ -10,9 +10,9 @@ import type { AcquireReply, Blocking, Queued, QueuePosition, Taken } from '../se
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
 import { unlessOver } from '../wait/unless-over.js';
 import type { KindTraits } from '../seam/kind-traits.js';
+import { relayed, StoreQueueEntry } from '../seam/store-queue-entry.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
 import { claimFor, sendableNow } from './claim-for.js';
-import { OwnEntry } from './own-entry.js';
 import type { LocalQueue } from './local-queue.js';
 import type { EntryState } from './entry-keeper.js';
 import { letOthersLook, neverNotified, pauseInOutage, yieldToOthers } from './pauses.js';
@@ -91,13 +91,13 @@ class Contention {
           this.sentAt = core.runtime.now();
           this.number = ++queue.attempts;
           let reply: Reply;
-          if (isContender) queue.requestSent(() => core.requests.unsent(this.claim));
+          if (isContender) queue.unreplied = () => core.requests.unsent(this.claim);
           core.asking.begin();
           try {
             reply = await this.request();
             this.replied(reply);
           } catch (failure) {
-            if (isContender) queue.requestOver();
+            if (isContender) queue.unreplied = undefined;
             reply = this.failed(failure);
           } finally {
             core.asking.end();
@@ -190,7 +190,10 @@ class Contention {
   }
 
   /** The entry has become a hold, or is gone. A hold that is not certain enough is asked for first. */
-  private takeGrant(entry: OwnEntry, outcome: QueueEntryOutcome): Hold | LossReason | 'gone' | undefined {
+  private takeGrant(
+    entry: StoreQueueEntry,
+    outcome: QueueEntryOutcome,
+  ): Hold | LossReason | 'gone' | undefined {
     const { core, wait, wanted, queue } = this;
     const now = core.runtime.now();
     const isCertain =
@@ -301,14 +304,11 @@ class Contention {
     if (reply.status !== 'not-now') queue.checkRoom(wait.key);
     wakeUp.listen(this.claim);
     try {
-      let sooner = queue.wakeUps === wakeUpsBefore;
-      entry?.onOutcome(() => {
-        sooner = entry.outcome === undefined;
-        wakeUp.wakeNow();
-      });
+      const isAsleep = (): boolean =>
+        queue.wakeUps === wakeUpsBefore && !entry?.outcome && !core.reasonToStop(wait);
       // If the blocking lease now ends earlier, shorten the sleep.
-      while (sooner && queue.wakeUps === wakeUpsBefore && !core.reasonToStop(wait)) {
-        sooner = false;
+      for (queue.sooner = true; queue.sooner && isAsleep();) {
+        queue.sooner = false;
         const at = core.runtime.now();
         const wakeAt = Math.min(deadline, Math.max(this.lookAgainAt(reply, now), at) + 1);
         await wakeUp.untilWoken(Math.ceil(wakeAt - at), wait.signal, true);
@@ -317,24 +317,22 @@ class Contention {
       if (!this.traits.eachQueued) await letOthersLook(queue, wait, wakeUpsBefore);
     } catch (failure) {
       throw neverNotified(core, queue, wait, failure);
-    } finally {
-      entry?.onOutcome(undefined);
     }
   }
 
   private enqueued(queued: Queued): void {
     const { core, queue, claim, wanted, sentAt } = this;
-    // It may have missed a notification.
-    const notify = (): void => queue.wakeUp.notified();
-    const entry = new OwnEntry(claim, wanted.watchdogMs, queued.entry, queued, sentAt, notify);
+    const entry = queued.entry instanceof StoreQueueEntry ? queued.entry : relayed(queued.entry);
+    entry.enqueued(claim, wanted.watchdogMs, queued, sentAt, queue);
     queue.ownEntry = entry;
-    core.entries.add(entry, (cause) => queue.entryFailed(cause));
+    core.entries.add(entry);
   }
 
   /** The entry of the caller's request has ended, or is that of the reply. */
   private entryIsOver(): void {
     const { core, queue, entry } = this;
     if (!entry) return;
+    entry.stopListening();
     core.entries.remove(entry);
     queue.ownEntry = undefined;
   }
@@ -366,7 +364,7 @@ class Contention {
   }
 
   /** Where the contender stands in the store's wait queue. It is the queue's: the next contender goes on from there. */
-  private get entry(): OwnEntry | undefined {
+  private get entry(): StoreQueueEntry | undefined {
     return this.isContender ? this.queue.ownEntry : undefined;
   }
 

@@ -5,7 +5,7 @@ import type { Runtime } from '../util/runtime.js';
 import { livingFor, type QueueEntryTerms } from '../seam/claim.js';
 import type { QueueEntryReply } from '../seam/reply.js';
 import type { StoreRequests } from '../context/store-requests.js';
-import type { OwnEntry } from './own-entry.js';
+import type { StoreQueueEntry } from '../seam/store-queue-entry.js';
 
 /** Shortest refresh period, in ms. */
 const PERIOD_MS = 1_000;
@@ -24,8 +24,8 @@ export type EntryState = Exclude<QueueEntryReply, { status: 'failed' }>;
 
 /** A refresh of one entry. Its reply is undefined if the store's entries need no refresh. */
 interface Refresh {
-  readonly entry: OwnEntry;
-  readonly replied: (reply: QueueEntryReply | undefined, entry: OwnEntry) => void;
+  readonly entry: StoreQueueEntry;
+  readonly replied: (reply: QueueEntryReply | undefined, entry: StoreQueueEntry) => void;
 }
 
 /**
@@ -33,8 +33,7 @@ interface Refresh {
  * less often, and requests a longer time to live for them.
  */
 export class EntryKeeper {
-  /** Entries, with the callback for a failed refresh. */
-  private readonly entries = new CompactingMap<OwnEntry, (cause: unknown) => void>();
+  private readonly entries = new CompactingMap<StoreQueueEntry, true>();
   /** Requests of callers that were woken together. */
   private readonly requested: Refresh[] = [];
   private timer: unknown;
@@ -53,13 +52,13 @@ export class EntryKeeper {
     return { aliveMs: this.aliveMs, provisionalLeaseMs: Math.max(1, Math.floor(watchdogMs / 3)), tokens };
   }
 
-  add(entry: OwnEntry, onFailure: (cause: unknown) => void): void {
-    this.entries.set(entry, onFailure);
+  add(entry: StoreQueueEntry): void {
+    this.entries.set(entry, true);
     this.farthest = Math.max(this.farthest, this.queuedBefore(entry));
     if (this.timer === undefined) this.arm();
   }
 
-  remove(entry: OwnEntry): void {
+  remove(entry: StoreQueueEntry): void {
     this.entries.delete(entry);
     if (this.entries.size > 0) return;
     this.farthest = 0;
@@ -72,7 +71,7 @@ export class EntryKeeper {
   }
 
   /** Refreshes one entry, and returns its state. In a store without refreshes the state stays, if the store replies. */
-  request(entry: OwnEntry): Promise<EntryState> {
+  request(entry: StoreQueueEntry): Promise<EntryState> {
     return new Promise((resolve, reject) => {
       const unchanged: EntryState = { status: 'queued', position: entry.position, retryInMs: Infinity };
       const replied: Refresh['replied'] = (reply) => {
@@ -106,7 +105,7 @@ export class EntryKeeper {
     this.arm();
     const replied: Refresh['replied'] = (reply, entry) => {
       // A caller with an entry goes on from here: it looks for itself, or waits for the store.
-      if (reply?.status === 'failed') this.entries.get(entry)?.(reply.cause);
+      if (reply?.status === 'failed' && this.entries.has(entry)) entry.failed(reply.cause);
     };
     void this.refreshAll(entries.map((entry) => ({ entry, replied })));
   }
@@ -138,7 +137,7 @@ export class EntryKeeper {
   }
 
   /** Number of processes before it. Entries of single callers are refreshed together by their process. */
-  private queuedBefore({ claim, position }: OwnEntry): number {
+  private queuedBefore({ claim, position }: StoreQueueEntry): number {
     return this.requests.traits(claim.kind).eachQueued ? 0 : position;
   }
 }

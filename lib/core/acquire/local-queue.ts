@@ -2,12 +2,12 @@ import { abortedError, queueFullError, storeError, takenError } from '../errors/
 import type { HoldEndListener, Hold } from '../lease/hold.js';
 import type { Blocking } from '../seam/reply.js';
 import { StoreFailure, type StoreOutcome } from '../seam/store-failure.js';
+import type { EntryWaiter, StoreQueueEntry } from '../seam/store-queue-entry.js';
 import { waitFor } from '../util/wait-for.js';
 import { handedOffFrom } from './hand-off-batch.js';
 import { sendableUntil, type Wait } from '../wait/wait.js';
 import type { QueueHost } from './queue-host.js';
 import { Waiter, type WaiterQueue } from './waiter.js';
-import type { OwnEntry } from './own-entry.js';
 import { WakeUp } from '../wait/wake-up.js';
 import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
 import { LocalWaiters } from './local-waiters.js';
@@ -26,7 +26,7 @@ const MAX_CONCURRENT = 64;
  * store. For kinds with one owner at a time it stays the contender until its hold has ended. So a process has one
  * contender for each key in the store, however many callers it has.
  */
-export class LocalQueue implements HoldEndListener, WaiterQueue {
+export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
   private waiters = NOBODY;
   /** Wait of the contender, once it is blocked or if it has waited behind another: it is one of `maxWaiters`. */
   waiting: Wait | undefined;
@@ -40,13 +40,15 @@ export class LocalQueue implements HoldEndListener, WaiterQueue {
   /** Number of releases in progress, of a process that had to wait. */
   private releases = 0;
   /**
-   * Set while the contender's request is in progress: then it is unknown whether the store works. See
-   * `KindStore.unsent`.
+   * Set while the contender's request is in progress: then it is unknown whether the store works, and waiters whose time
+   * ends hear its outcome. See `KindStore.unsent`.
    */
-  private unreplied: (() => StoreFailure | undefined) | undefined;
+  unreplied: (() => StoreFailure | undefined) | undefined;
   // Created on first use: most keys have one caller at a time, which needs neither.
   /** Where the contender stands in the store's wait queue; a contender that gives up leaves that to the next one. */
-  ownEntry: OwnEntry | undefined;
+  ownEntry: StoreQueueEntry | undefined;
+  /** Whether the contender was woken only to sleep for less. */
+  sooner = false;
   /** What the last reply said about the blocking hold. */
   blocking: Blocking | undefined;
   readonly shared = new SharedHold();
@@ -209,11 +211,6 @@ export class LocalQueue implements HoldEndListener, WaiterQueue {
     this.host.runtime.soon(() => this.closeIfUnused());
   }
 
-  /** The contender's request to the store is sent. Waiters whose time ends meanwhile hear its outcome. */
-  requestSent(unsent: () => StoreFailure | undefined): void {
-    this.unreplied = unsent;
-  }
-
   /**
    * The store has answered the contender's question. Where it has granted one of several holds, there may be another for the
    * next waiter, also when that waits for hardly any time.
@@ -223,11 +220,6 @@ export class LocalQueue implements HoldEndListener, WaiterQueue {
     this.outage.replied();
     this.unreplied = undefined;
     this.refuseDue(refused || this.host.singleHolder ? undefined : this.host.runtime.now());
-  }
-
-  /** The request has failed. */
-  requestOver(): void {
-    this.unreplied = undefined;
   }
 
   /** Tells waiters whose time is over that the lock is taken; see `LocalWaiters.allDue`. */
@@ -254,6 +246,22 @@ export class LocalQueue implements HoldEndListener, WaiterQueue {
   private reject(hears: (waiter: Waiter) => boolean, failure: unknown, doing?: string): void {
     for (const waiter of this.waiters.all)
       if (!waiter.requesting && hears(waiter)) waiter.reject(this.storeError(waiter.wait, failure, doing));
+  }
+
+  /** The outcome of the queue entry is known. */
+  notified(): void {
+    this.lookAgain();
+  }
+
+  /** The contender is to look at the queue entry sooner than it sleeps for. */
+  looksSooner(): void {
+    this.sooner = true;
+    this.lookAgain();
+  }
+
+  /** The outcome of the queue entry may have been missed. */
+  missedNotification(): void {
+    this.wakeUp.notified();
   }
 
   /** The queue entry could not be refreshed. The contender looks for itself: at once, or when all try again. */

@@ -58,12 +58,9 @@ export const pauseInOutage = async (
   const { wakeUp, ownEntry: entry } = queue;
   if (entry?.outcome || core.reasonToStop(wait)) return;
   wakeUp.listen(claim);
-  entry?.onOutcome(() => wakeUp.wakeNow());
   try {
     await wakeUp.untilWoken(Math.ceil(deadlineOf(wait) - core.runtime.now()) + 1, wait.signal, true);
   } catch (failure) {
     throw neverNotified(core, queue, wait, failure);
-  } finally {
-    entry?.onOutcome(undefined);
   }
 };

@@ -5,7 +5,7 @@ import type { Runtime } from '../util/runtime.js';
 import type { Claim } from '../seam/claim.js';
 import type { Watch, WatchListener } from '../seam/lock-store.js';
 import type { ShowKey } from '../util/shown-key.js';
-import type { OwnEntry } from './own-entry.js';
+import type { StoreQueueEntry } from '../seam/store-queue-entry.js';
 import type { SlowWaits } from '../wait/slow-waits.js';
 
 /** What the local queues of one kind need of the service instance. */
@@ -32,7 +32,7 @@ export interface QueueHost<Queue> {
   /** Notices callers that wait for long. */
   readonly slowWaits: SlowWaits;
   /** Removes a queue entry in the store. */
-  leaveQueue(entry: OwnEntry): void;
+  leaveQueue(entry: StoreQueueEntry): void;
   /** Whether more callers of the key wait than may. */
   isFull(queue: Queue): boolean;
   /** Called when no caller of the queue wants the key any more. */

@@ -169,7 +169,7 @@ export class CoreContext {
       slowWaits: this.slowWaits,
       leaveQueue: (entry) => {
         this.entries.remove(entry);
-        this.undo.leave(entry.leave());
+        this.undo.leave(entry);
       },
     });
   }

@@ -1,7 +1,7 @@
 import type { LockKind } from '../../core/kinds/kinds.js';
 import { queueEntryTermsOf, type ClaimOf } from '../../core/seam/claim.js';
 import type { KindStore, ReleaseOptions, Watch, WatchListener } from '../../core/seam/lock-store.js';
-import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../core/seam/store-queue-entry.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../core/seam/reply.js';
 import { later } from '../../core/util/later.js';
 import type { MemorySpace } from './memory-space.js';

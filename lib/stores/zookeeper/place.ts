@@ -2,7 +2,7 @@ import { onAbort } from '../../core/util/abort-listeners.js';
 import { CompactingMap } from '../../core/util/compacting.js';
 import type { Claim } from '../../core/seam/claim.js';
 import type { Session } from '../../core/seam/lease-model.js';
-import type { StoreQueueEntry } from '../../core/seam/queue-entry.js';
+import type { StoreQueueEntry } from '../../core/seam/store-queue-entry.js';
 import { MARKS, type LockNode, type NodeKind, type NodeQueue } from './lock-nodes.js';
 
 /**

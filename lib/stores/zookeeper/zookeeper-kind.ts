@@ -1,7 +1,7 @@
 import type { Claim } from '../../core/seam/claim.js';
 import type { KindTraits } from '../../core/seam/kind-traits.js';
 import type { KindStore, ReleaseOptions } from '../../core/seam/lock-store.js';
-import { StoreQueueEntry } from '../../core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../core/seam/store-queue-entry.js';
 import type { AcquireReply, ExtendReply, ReleaseReply, Taken } from '../../core/seam/reply.js';
 import { StoreFailure } from '../../core/seam/store-failure.js';
 import type { NodeKind } from './lock-nodes.js';

@@ -15,7 +15,7 @@ import { redisHarness, type RedisHarness } from '../../support/stores/redis.harn
 
 /** Number of owners that the store knows to wait, or to have a grant of which their caller has not heard. */
 const queuedOwners = ({ kinds }: RedisStore): number =>
-  (kinds.exclusive as unknown as { queue: { queuedOwners: { size: number } } }).queue.queuedOwners.size;
+  (kinds.exclusive as unknown as { queue: { entries: { size: number } } }).queue.entries.size;
 
 const failureOf = async (request: Promise<unknown>): Promise<unknown> => {
   const failure = await request.catch((error: unknown) => error);

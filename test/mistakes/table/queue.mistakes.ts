@@ -71,7 +71,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
         replace: 'this.accept(outcome, core.runtime.now(),',
       },
       {
-        in: 'OwnEntry.isCertain',
+        in: 'StoreQueueEntry.isCertain',
         find: 'since + validForMs - now >= validForMs / 2',
         replace: 'true',
       },
@@ -83,7 +83,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     edits: [
       {
         in: 'RedisQueue.granted',
-        find: 'if (epoch === undefined || queuedOwner.epoch !== epoch) return this.missedNotification();',
+        find: 'if (epoch === undefined || entry.epoch !== epoch) return this.missedNotification();',
         replace: '',
       },
     ],
@@ -223,7 +223,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     name: 'a lost message never repaired',
     edits: [
       {
-        in: 'OwnEntry.replied',
+        in: 'StoreQueueEntry.replied',
         find: "if (reply.status === 'held') return this.notify(UNKNOWN_GRANT);",
         replace: "if (reply.status === 'held') return;",
       },
@@ -302,7 +302,7 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     name: 'a grant for another lease than the caller wants taken without a question',
     edits: [
       {
-        in: 'OwnEntry.isCertain',
+        in: 'StoreQueueEntry.isCertain',
         find: 'if (watchdogMs === undefined || watchdogMs !== this.watchdogMs) return false;',
         replace: '',
       },
@@ -313,8 +313,8 @@ export const QUEUE_MISTAKES: readonly Mistake[] = [
     name: 'the end of a hold slept through that comes sooner than was told at first',
     edits: [
       {
-        in: 'OwnEntry.replied',
-        find: 'if (this.lookAgainAt < before) this.listener?.();',
+        in: 'StoreQueueEntry.replied',
+        find: 'if (this.lookAgainAt < before) this.listener?.looksSooner?.();',
         replace: 'void before;',
       },
     ],

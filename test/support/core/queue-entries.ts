@@ -1,4 +1,4 @@
-import { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import { StoreQueueEntry, type EntryWaiter } from '../../../lib/core/seam/store-queue-entry.js';
 import type { QueueEntryReply, Queued } from '../../../lib/core/seam/reply.js';
 import type { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 
@@ -11,6 +11,17 @@ export const newEntry = () => {
   });
   return { entry, left };
 };
+
+const IGNORED = (): void => undefined;
+
+/** Hears of an entry what the test wants to know. */
+export const waiterOf = (heard: Partial<EntryWaiter>): EntryWaiter => ({
+  notified: IGNORED,
+  missedNotification: IGNORED,
+  looksSooner: IGNORED,
+  entryFailed: IGNORED,
+  ...heard,
+});
 
 export const queued = (entry: StoreQueueEntry, position = 0, retryInMs = Infinity): Queued => ({
   status: 'queued',

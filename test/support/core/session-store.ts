@@ -2,7 +2,7 @@ import type { ExclusiveClaim } from '../../../lib/core/seam/claim.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { LeaseModel, Session } from '../../../lib/core/seam/lease-model.js';
 import type { KindStore, LockStore, ReleaseOptions } from '../../../lib/core/seam/lock-store.js';
-import { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../../lib/core/seam/store-queue-entry.js';
 import type { AcquireReply, ExtendReply, KeyState, ReleaseReply } from '../../../lib/core/seam/reply.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { VirtualRuntime } from './virtual-runtime.js';

@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { OwnEntry } from '../../../lib/core/acquire/own-entry.js';
 import { EntryKeeper } from '../../../lib/core/acquire/entry-keeper.js';
 import { LockEventHub } from '../../../lib/core/report/lock-events.js';
 import { queueEntryTermsOf, type Claim } from '../../../lib/core/seam/claim.js';
+import type { StoreQueueEntry } from '../../../lib/core/seam/store-queue-entry.js';
 import { Outages } from '../../../lib/core/outage/outages.js';
 import { StoreHealth } from '../../../lib/core/context/store-health.js';
 import type { ShownKey } from '../../../lib/core/util/shown-key.js';
 import { StoreRequests } from '../../../lib/core/context/store-requests.js';
 import { Log, watched } from '../../support/core/core-under-test.js';
-import { newEntry, queued, stillQueued } from '../../support/core/queue-entries.js';
+import { newEntry, queued, stillQueued, waiterOf } from '../../support/core/queue-entries.js';
 import { claimOn } from '../../support/core/queue-on.js';
 import {
   QueueStore,
@@ -39,15 +39,16 @@ const begin = (on: ScriptedStore = new QueueStore()): void => {
 beforeEach(() => begin());
 
 /** A place that is kept from this moment on. */
-const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): OwnEntry => {
+const kept = (key: string, position = 0, kind: 'exclusive' | 'fair' = 'exclusive'): StoreQueueEntry => {
   const { entry } = newEntry();
   const claim: Claim = { ...claimOn(key), kind, entryTerms: keeper.termsFor(30_000, 0) };
-  const one = new OwnEntry(claim, 30_000, entry, queued(entry, position), runtime.now(), () => undefined);
-  keeper.add(one, () => woken.push(key));
-  return one;
+  const waiter = waiterOf({ entryFailed: () => woken.push(key) });
+  entry.enqueued(claim, 30_000, queued(entry, position), runtime.now(), waiter);
+  keeper.add(entry);
+  return entry;
 };
 
-const many = (count: number): OwnEntry[] => Array.from({ length: count }, (_, i) => kept(`k${i}`));
+const many = (count: number): StoreQueueEntry[] => Array.from({ length: count }, (_, i) => kept(`k${i}`));
 
 const next = (): Request<'keep'> => store.next('keep');
 

@@ -115,14 +115,14 @@ describe('while a request of the head is unanswered', () => {
     await settled();
   };
   const fail = async (): Promise<void> => {
-    queue.requestOver();
+    queue.unreplied = undefined;
     queue.failed(unknown(), 'acquiring');
     await settled();
   };
 
   it('a waiter that times out gets no "taken": it gets the failure of the store', async () => {
     queue.enter();
-    queue.requestSent(() => undefined);
+    queue.unreplied = () => undefined;
     const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
     await runtime.pass(500);
     expect(statesOf(now, soon, later)).toEqual(['pending', 'pending', 'pending']);
@@ -132,7 +132,7 @@ describe('while a request of the head is unanswered', () => {
 
   it('they are told "taken" as soon as the answer shows that the store works, and only they', async () => {
     queue.enter();
-    queue.requestSent(() => undefined);
+    queue.unreplied = () => undefined;
     const [now, soon, later] = [wait(0), wait(50), wait(10_000)];
     await runtime.pass(500);
     await reply();
@@ -142,7 +142,7 @@ describe('while a request of the head is unanswered', () => {
 
   it('one whose time is over is not let in when the turn becomes free', async () => {
     queue.enter();
-    queue.requestSent(() => undefined);
+    queue.unreplied = () => undefined;
     const [due, next] = [wait(50), wait(10_000)];
     await runtime.pass(100);
     await reply();
@@ -153,7 +153,7 @@ describe('while a request of the head is unanswered', () => {
 
   it('a failure that concerns only those whose time is over leaves the others waiting', async () => {
     queue.enter();
-    queue.requestSent(() => undefined);
+    queue.unreplied = () => undefined;
     const [due, other] = [wait(50), wait(10_000)];
     await runtime.pass(100);
     queue.failed(notExecuted(), 'waiting for', 'due');
@@ -185,7 +185,7 @@ describe('a crowd whose wait ends at once', () => {
   it('is told "taken" in visits that grow with the crowd, and not with its square', async () => {
     const crowd = 2_000;
     queue.enter();
-    queue.requestSent(() => undefined);
+    queue.unreplied = () => undefined;
     const over = { startedAt: runtime.now() - 1 };
     const all = Array.from({ length: crowd }, () => wait(1, over));
     await settled();
@@ -200,7 +200,7 @@ describe('a crowd whose wait ends at once', () => {
       const portions: (() => void)[] = [];
       runtime.soon = (action) => void portions.push(action);
       queue.enter();
-      if (what === 'a reply') queue.requestSent(() => undefined);
+      if (what === 'a reply') queue.unreplied = () => undefined;
       const all = Array.from({ length: 600 }, () => wait(1));
       await runtime.pass(1);
       if (what === 'a reply') queue.replied(true);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { LockStoreError } from '../../../lib/core/errors/lock.errors.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
-import type { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import type { StoreQueueEntry } from '../../../lib/core/seam/store-queue-entry.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';
 import { coreUnderTest, watched, type Watched } from '../../support/core/core-under-test.js';

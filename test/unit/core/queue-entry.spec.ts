@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { StoreQueueEntry, type QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
+import type { QueueEntryOutcome } from '../../../lib/core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../../lib/core/seam/store-queue-entry.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import { StoreFailure } from '../../../lib/core/seam/store-failure.js';
 import { LockAbortedError, LockNotAcquiredError } from '../../../lib/core/errors/lock.errors.js';

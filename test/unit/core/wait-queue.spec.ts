@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { StoreQueueEntry } from '../../../lib/core/seam/queue-entry.js';
+import type { StoreQueueEntry } from '../../../lib/core/seam/store-queue-entry.js';
 import type { Grant } from '../../../lib/core/seam/grant.js';
 import type { Lease } from '../../../lib/core/lease/lease.js';
 import type { LockCall } from '../../../lib/core/settings/lock-call.js';

@@ -1,23 +1,17 @@
 import type { Claim } from '../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../core/seam/lock-store.js';
-import type { QueueEntry } from '../../../core/seam/queue-entry.js';
+import type { QueueEntryOutcome } from '../../../core/seam/queue-entry.js';
 import type { AcquireReply, ExtendReply, QueueEntryReply, ReleaseReply } from '../../../core/seam/reply.js';
+import { relayed } from '../../../core/seam/store-queue-entry.js';
 import type { NodeKind } from '../quorum/node-store.js';
 import type { Replicas } from './replicas.js';
 
 /**
- * Makes a queue entry whose grant is not yet valid. Another process wrote the grant, so this process cannot wait for
+ * Returns a grant by message as one that is not yet valid. Another process wrote the grant, so this process cannot wait for
  * its replicas. The waiter requests the lock once more and waits for the replicas on its own connection.
  */
-const unconfirmed = (entry: QueueEntry): QueueEntry => ({
-  listen: (listener) =>
-    entry.listen({
-      notified: (outcome) =>
-        listener.notified(outcome.status === 'granted' ? { ...outcome, validForMs: 0 } : outcome),
-      missedNotification: () => listener.missedNotification(),
-    }),
-  leave: (uncertain) => entry.leave(uncertain),
-});
+const unconfirmed = (outcome: QueueEntryOutcome): QueueEntryOutcome =>
+  outcome.status === 'granted' ? { ...outcome, validForMs: 0 } : outcome;
 
 /**
  * A kind of lock whose holds count only once replicas have them: when they are acquired, renewed or downgraded.
@@ -41,7 +35,7 @@ export class ReplicatedKind<C extends Claim> implements NodeKind<C> {
     const confirm = this.replicas.confirming(claim.finalKey);
     const reply = await this.kind.acquire(claim);
     if (reply.status === 'granted') await confirm();
-    return reply.status === 'queued' ? { ...reply, entry: unconfirmed(reply.entry) } : reply;
+    return reply.status === 'queued' ? { ...reply, entry: relayed(reply.entry, unconfirmed) } : reply;
   }
 
   async extendMany(claims: readonly C[]): Promise<readonly ExtendReply[]> {

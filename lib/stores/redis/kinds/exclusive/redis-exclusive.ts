@@ -113,7 +113,7 @@ export class RedisExclusive implements RedisKind<ExclusiveClaim> {
 
   /** An entry whose queue is no wait queue any more is given up: its process requests the key again. */
   private async giveUp(claim: ExclusiveClaim): Promise<QueueEntryReply> {
-    if (!this.queue.giveUp(claim.owner)) return { status: 'held' };
+    if (this.queue.wasGranted(claim.owner)) return { status: 'held' };
     try {
       await this.release(claim);
       return { status: 'gone' };

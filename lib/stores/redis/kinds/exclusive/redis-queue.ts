@@ -1,7 +1,7 @@
 import { CompactingMap } from '../../../../core/util/compacting.js';
 import type { ExclusiveClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../../../core/seam/store-queue-entry.js';
 import type { AcquireReply, QueueEntryReply, ReleaseReply } from '../../../../core/seam/reply.js';
 import type { StoreFailure } from '../../../../core/seam/store-failure.js';
 import { Script } from '../../connection/script.js';
@@ -54,17 +54,22 @@ export const QUEUE_BATCH_PARTS: readonly BatchPart[] = [ACQUIRE, RELEASE];
 const hasOpened = ({ epoch: current }: GrantSubscription, epoch: number | undefined): boolean =>
   current !== undefined && current !== epoch;
 
-/** State of an owner with a queue entry. */
-interface QueuedOwner {
-  readonly claim: ExclusiveClaim;
-  /** Opening of the grant subscription from which on its messages arrive; undefined while they do not. */
-  epoch: number | undefined;
-  /** Undefined until the reply `queued`. */
-  entry: StoreQueueEntry | undefined;
-  /** Whether its entry has its outcome: a grant, or its caller gave up. */
-  isOver: boolean;
-  /** Whether the entry was refreshed since it was enqueued: a process does that once when it is subscribed. */
-  wasKept: boolean;
+/** Gives up the entry of a claim. */
+type Leave = (claim: ExclusiveClaim, uncertain: StoreFailure | undefined) => Promise<void>;
+
+/** The queue entry of an owner. */
+class RedisQueueEntry extends StoreQueueEntry {
+  /** Whether it was refreshed since it was enqueued: a process does that once when it is subscribed. */
+  wasKept = false;
+
+  /** @param epoch opening of the grant subscription from which on its messages arrive; undefined while they do not */
+  constructor(
+    readonly requested: ExclusiveClaim,
+    public epoch: number | undefined,
+    leave: Leave,
+  ) {
+    super((uncertain) => leave(requested, uncertain));
+  }
 }
 
 /** A grant by message, and the opening of the grant subscription in which it arrived. */
@@ -86,23 +91,24 @@ type Settle<T> = (reply: T) => void;
 /** The exclusive lock with a wait queue in Redis; see `queue-scripts.ts`. */
 export class RedisQueue {
   private readonly subscriptions: GrantSubscriptions;
-  private readonly queuedOwners = new CompactingMap<string, QueuedOwner>();
+  /** By owner, until a release or the grant of a request. */
+  private readonly entries = new CompactingMap<string, RedisQueueEntry>();
   private readonly watchers = new Set<Watcher>();
   // Grant for an abandoned claim: release it.
   private readonly earlyGrants = new EarlyGrants<ReceivedGrant>(({ message }) => this.releaseGrant(message));
   private readonly entryText = new EntryText();
 
-  /** @param leave gives up the entry of a claim */
   constructor(
     private readonly link: RedisLink,
-    private readonly leave: (claim: ExclusiveClaim, uncertain: StoreFailure | undefined) => Promise<void>,
+    private readonly leave: Leave,
   ) {
     this.subscriptions = new GrantSubscriptions(link, {
       received: (text, subscription) => this.received(text, subscription),
       // Waiters that are not yet subscribed to the announcements request again once they are.
       opened: (subscription) =>
         this.missedNotification(
-          ({ claim }) => this.subscriptions.of(claim) === subscription && this.isSubscribedTo(claim.finalKey),
+          ({ requested }) =>
+            this.subscriptions.of(requested) === subscription && this.isSubscribedTo(requested.finalKey),
         ),
       refused: (failure, subscription) => {
         for (const { claim, failed } of [...this.watchers])
@@ -145,21 +151,12 @@ export class RedisQueue {
     epoch: number | undefined,
     early: ReceivedGrant | undefined,
   ): StoreQueueEntry {
-    const queuedOwner: QueuedOwner = { claim, epoch, entry: undefined, isOver: false, wasKept: false };
-    this.queuedOwners.set(claim.owner, queuedOwner);
+    const entry = new RedisQueueEntry(claim, epoch, this.leave);
+    this.entries.set(claim.owner, entry);
     const subscription = this.subscriptions.open(claim);
-    const entry = this.entryOf(queuedOwner);
-    if (early) this.granted(queuedOwner, early);
+    if (early) this.granted(entry, early);
     else if (hasOpened(subscription, epoch) && this.isSubscribedTo(claim.finalKey)) entry.mayHaveMissed();
     return entry;
-  }
-
-  private entryOf(queuedOwner: QueuedOwner): StoreQueueEntry {
-    const { claim } = queuedOwner;
-    return (queuedOwner.entry ??= new StoreQueueEntry((uncertain) => {
-      queuedOwner.isOver = true;
-      return this.leave(claim, uncertain);
-    }));
   }
 
   /** Tells of the announcements of releases. */
@@ -199,27 +196,24 @@ export class RedisQueue {
       const notSubscribed = epoch === undefined ? 1 : 0;
       const args = batch.flatMap(({ owner, entryTerms }) => [owner, entryTerms?.aliveMs ?? 0, notSubscribed]);
       args.push(...stringsArg(batch[0]!));
-      const wereKept = batch.map(({ owner }) => this.queuedOwners.get(owner)?.wasKept ?? false);
+      const wereKept = batch.map(({ owner }) => this.entries.get(owner)?.wasKept ?? false);
       const read = (reply: unknown): readonly QueueEntryReply[] => readQueueKeep(reply, wereKept);
       const replies = await link.commands.run(KEEP, keys, args, read);
       // The request may have been the first one to a server of a cluster: there is a connection to check with now.
       if (epoch === undefined) this.subscriptions.open(batch[0]!);
       for (const [i, { status }] of replies.entries()) {
         const { owner } = batch[i]!;
-        const queuedOwner = this.queuedOwners.get(owner);
-        if (status === 'queued' && queuedOwner) Object.assign(queuedOwner, { epoch, wasKept: true });
+        const entry = this.entries.get(owner);
+        if (status === 'queued' && entry) Object.assign(entry, { epoch, wasKept: true });
         else if (status === 'gone') this.forget(owner);
       }
       return replies;
     });
   }
 
-  /** Gives up the owner's entry. Returns false if its process was notified of a grant already. */
-  giveUp(owner: string): boolean {
-    const queuedOwner = this.queuedOwners.get(owner);
-    if (queuedOwner?.isOver) return false;
-    if (queuedOwner) queuedOwner.isOver = true;
-    return true;
+  /** Whether the process of an owner was notified of a grant. */
+  wasGranted(owner: string): boolean {
+    return this.entries.get(owner)?.outcome !== undefined;
   }
 
   release(
@@ -299,39 +293,31 @@ export class RedisQueue {
 
   forget(owner: string): void {
     // Most owners never wait.
-    const queuedOwner = this.queuedOwners.size > 0 ? this.queuedOwners.get(owner) : undefined;
-    if (!queuedOwner) return;
-    queuedOwner.isOver = true;
-    this.queuedOwners.delete(owner);
+    if (this.entries.size > 0) this.entries.delete(owner);
   }
 
   /** Messages may have been lost: notifies all queued owners, or these. */
-  private missedNotification(isMeant: (queuedOwner: QueuedOwner) => boolean = () => true): void {
-    for (const queuedOwner of [...this.queuedOwners.values()]) {
-      if (!queuedOwner.isOver && isMeant(queuedOwner)) this.entryOf(queuedOwner).mayHaveMissed();
-    }
+  private missedNotification(isMeant: (entry: RedisQueueEntry) => boolean = () => true): void {
+    for (const entry of [...this.entries.values()]) if (isMeant(entry)) entry.mayHaveMissed();
   }
 
   private *waitingClaims(): Iterable<ExclusiveClaim> {
-    for (const { claim } of this.queuedOwners.values()) yield claim;
+    for (const { requested } of this.entries.values()) yield requested;
   }
 
   private received(text: string, { epoch }: GrantSubscription): void {
     const message = readGrantMessage(text);
     if (!message) return;
-    const queuedOwner = this.queuedOwners.get(message.owner);
-    if (queuedOwner) this.granted(queuedOwner, { message, epoch });
+    const entry = this.entries.get(message.owner);
+    if (entry) this.granted(entry, { message, epoch });
     else this.earlyGrants.add(message.owner, { message, epoch });
   }
 
   /** Accepts a grant only from a server at which the entry was refreshed since the subscription opened. */
-  private granted(queuedOwner: QueuedOwner, { message, epoch }: ReceivedGrant): void {
-    if (epoch === undefined || queuedOwner.epoch !== epoch) return this.missedNotification();
-    // Duplicate grant: ignore it.
-    if (queuedOwner.isOver) return;
-    queuedOwner.isOver = true;
+  private granted(entry: RedisQueueEntry, { message, epoch }: ReceivedGrant): void {
+    if (epoch === undefined || entry.epoch !== epoch) return this.missedNotification();
     const { token, tokens, provisionalLeaseMs, entriesLeft } = message;
-    this.entryOf(queuedOwner).notify({
+    entry.notify({
       status: 'granted',
       validForMs: provisionalLeaseMs,
       ...(tokens > 0 && { token, tokens }),

@@ -1,6 +1,6 @@
 import type { ReadClaim, WriteClaim } from '../../../../core/seam/claim.js';
 import type { ReleaseOptions, Watch, WatchListener } from '../../../../core/seam/lock-store.js';
-import { StoreQueueEntry } from '../../../../core/seam/queue-entry.js';
+import { StoreQueueEntry } from '../../../../core/seam/store-queue-entry.js';
 import type {
   AcquireReply,
   ExtendReply,
