@@ -76,7 +76,11 @@ export class FaultInjector {
         for (const link of Object.values(host!.links)) link.silence('both', now + fault.ms);
         return;
       case 'slow':
-        this.trouble(fault, fault.ms + this.noticeMs(fault.role), `the ${fault.role} connection is slow`);
+        this.trouble(
+          fault,
+          fault.ms + this.noticeMs(fault.role) + this.pauseAfter(fault.extraMs),
+          `the ${fault.role} connection is slow`,
+        );
         return host!.links[fault.role].slow(fault.extraMs, now + fault.ms);
       case 'spurious-hint':
         return host!.process.arrive(() => host!.clients.subscriber.emitStrayMessages());
@@ -117,6 +121,12 @@ export class FaultInjector {
   private noticeMs(role: 'command' | 'subscriber'): number {
     const { commandTimeoutMs } = this.settings;
     return commandTimeoutMs + (role === 'subscriber' ? 2 * PING_MS : 0);
+  }
+
+  /** How long a process may pause after requests that took so much longer: it has an outage if they were too late. */
+  private pauseAfter(extraMs: number): number {
+    const { commandTimeoutMs, latencyMs } = this.settings;
+    return extraMs + latencyMs[1] < commandTimeoutMs ? 0 : OUTAGE_PAUSE_MS;
   }
 
   private trouble(fault: Fault, ms: number, what: string): void {

@@ -5,6 +5,9 @@ import type { Agenda } from '../engine/agenda.js';
 import type { Chronicle } from '../engine/chronicle.js';
 import { Held } from './held.js';
 
+/** How long an entry of a wait queue lives without a refresh, in ms. */
+const ENTRY_LIVES_MS = 5_000;
+
 /** The prefix of all keys that processes lock. */
 export const KEY_PREFIX = 'lock:';
 
@@ -97,6 +100,7 @@ export class Recorder {
     this.watch.settle(now);
     write = (event) => this.write(event);
     this.told = [...past];
+    this.chronicle.add({ type: 'old lines', at: now, until: now + ENTRY_LIVES_MS });
     for (const { key, owner, until } of held.all) {
       const first = events.filter(isOfHold).findLast((event) => event.key === key && event.owner === owner)!;
       // Its tokens were given before.
