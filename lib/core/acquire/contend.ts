@@ -15,8 +15,9 @@ import { harmless, StoreFailure } from '../seam/store-failure.js';
 import { claimFor, sendableNow } from './claim-for.js';
 import type { LocalQueue } from './local-queue.js';
 import type { EntryState } from './entry-keeper.js';
-import { letOthersLook, neverNotified, pauseInOutage, yieldToOthers } from './pauses.js';
-import { beginBatch, MAX_BATCH_MS, MAX_LEASES, leasesFor } from './hand-off-batch.js';
+import { neverNotified, pauseInOutage } from './pauses.js';
+import { beginBatch, MAX_LEASES, leasesFor } from './hand-off-batch.js';
+import { letOthersLook, TURN_MS } from '../wait/fairness.js';
 import { deadlineOf, type Wait } from '../wait/wait.js';
 import { NOT_SUBSCRIBED_RETRY_MS } from '../wait/wake-up.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
@@ -80,8 +81,8 @@ class Contention {
     const { core, queue, wait, isContender } = this;
     try {
       for (let vain = 0; ;) {
-        if (isContender && wait.waitMs > 0 && queue.yieldingUntil !== undefined)
-          await yieldToOthers(core, queue, wait, this.claim);
+        if (isContender && wait.waitMs > 0 && queue.isAside)
+          await queue.fairness!.yieldToOthers(queue.wakeUp, wait, this.claim);
         const over = core.reasonToStop(wait);
         if (over) throw over;
         let won: Hold | LossReason | 'gone' | undefined;
@@ -233,7 +234,7 @@ class Contention {
       const reserved = token === undefined ? leases : Math.min(leases, tokens ?? 1);
       if (this.traits.handedOff) beginBatch(hold, reserved, waiting);
       const shares = mayShare(wanted.call);
-      if (shares) hold.beginSharing(now + MAX_BATCH_MS);
+      if (shares) hold.beginSharing(now + TURN_MS);
       if (kindOf(claim.kind).singleHolder) queue.has(hold);
       else queue.granted(this.isContender, shares ? hold : undefined);
       return hold;
@@ -314,7 +315,7 @@ class Contention {
         await wakeUp.untilWoken(Math.ceil(wakeAt - at), wait.signal, true);
       }
       // Of those who have entries of their own only the first is notified.
-      if (!this.traits.eachQueued) await letOthersLook(queue, wait, wakeUpsBefore);
+      if (!this.traits.eachQueued) await letOthersLook(wakeUp, entry, wait.signal, wakeUpsBefore);
     } catch (failure) {
       throw neverNotified(core, queue, wait, failure);
     }

@@ -1,11 +1,11 @@
 import type { Hold, HoldCaller } from '../lease/hold.js';
+import { TURN_MS } from '../wait/fairness.js';
 
 /**
- * Limits of a hand-off batch: it ends after 64 leases or 50 ms, whichever comes first. So short work costs two requests
- * for many leases. After long work, other processes wait for at most one more section.
+ * A hand-off batch ends after this number of leases or {@link TURN_MS}, whichever comes first. So short work costs two requests for
+ * many leases. After long work, other processes wait for at most one more section.
  */
 export const MAX_LEASES = 64;
-export const MAX_BATCH_MS = 50;
 /** And with many queued processes, each has had its batch after about so long. */
 const ROUND_MS = 1_000;
 
@@ -22,7 +22,7 @@ export const leasesFor = (waiting: number): number => Math.min(waiting + 1, MAX_
 export const beginBatch = (hold: Hold, leases: number, waiting = 0): void => {
   if (leases < 2) return;
   const nextToken = hold.token === undefined ? undefined : hold.token + 1;
-  const batchMs = Math.min(MAX_BATCH_MS, ROUND_MS / Math.max(1, waiting));
+  const batchMs = Math.min(TURN_MS, ROUND_MS / Math.max(1, waiting));
   hold.beginBatch({ leasesLeft: leases - 1, nextToken, until: hold.grantedAt + batchMs });
 };
 

@@ -8,11 +8,10 @@ import { handedOffFrom } from './hand-off-batch.js';
 import { sendableUntil, type Wait } from '../wait/wait.js';
 import type { QueueHost } from './queue-host.js';
 import { Waiter, type WaiterQueue } from './waiter.js';
+import { Fairness, YIELD_MS } from '../wait/fairness.js';
 import { WakeUp } from '../wait/wake-up.js';
-import { KEEP_AFTER_RELEASE_MS, Yielding } from './yielding.js';
 import { LocalWaiters } from './local-waiters.js';
 import { SharedHold } from './shared-hold.js';
-import { FormerContender } from './former-contender.js';
 import { KeyOutage } from '../outage/key-outage.js';
 
 /** Shared empty set for queues without waiters; must not be mutated. */
@@ -55,10 +54,11 @@ export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
   /** The contender's hold, of a kind with one owner at a time. */
   held: Hold | undefined;
   private ownWakeUp: WakeUp | undefined;
-  private ownYielding: Yielding | undefined;
   private idleTimer: unknown;
   /** Outage of the store for this key, during which earlier waiters keep waiting. */
   readonly outage: KeyOutage;
+  /** Of kinds with several holders. Of the others the store's wait queue keeps the order. */
+  readonly fairness: Fairness | undefined;
   /** Receiver of the ends of this queue's holds. */
   readonly endListener: HoldEndListener;
 
@@ -80,7 +80,8 @@ export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
     readonly behind = 0,
   ) {
     this.outage = new KeyOutage(host.outages, this);
-    this.endListener = host.singleHolder ? this : new FormerContender(this, this.yielding, host.runtime);
+    this.fairness = host.singleHolder ? undefined : new Fairness(this, host.runtime);
+    this.endListener = this.fairness ?? this;
   }
 
   /** What wakes the contender while it sleeps. */
@@ -88,8 +89,9 @@ export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
     return (this.ownWakeUp ??= new WakeUp(this.host.runtime, this.host.watch, () => this.woken()));
   }
 
-  private get yielding(): Yielding {
-    return (this.ownYielding ??= new Yielding());
+  /** Whether the contender lets other processes go first. */
+  get isAside(): boolean {
+    return this.fairness?.asideUntil !== undefined;
   }
 
   get length(): number {
@@ -115,7 +117,7 @@ export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
    * undefined when it has to wait in the queue.
    */
   beginConcurrent(wait: Wait, permits = MAX_CONCURRENT): Waiter | undefined {
-    const isOpen = !this.refused && this.length === 0 && this.yieldingUntil === undefined;
+    const isOpen = !this.refused && this.length === 0 && !this.isAside;
     const requesting = this.concurrents + (this.hasContender ? 1 : 0);
     if (this.host.singleHolder || !isOpen || requesting >= permits) return undefined;
     this.concurrents++;
@@ -183,8 +185,7 @@ export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
     // not show that the store still works: the contender sends another request. So do concurrent contenders, and a
     // contender that yields to other processes.
     const requests = failure ?? ((this.unreplied && !unsent) || this.ownWakeUp?.wakeIfDue());
-    const yields = !this.host.singleHolder && this.yieldingUntil !== undefined;
-    if (requests || this.concurrents > 0 || yields) this.waiters.setDue(waiter);
+    if (requests || this.concurrents > 0 || this.isAside) this.waiters.setDue(waiter);
     else this.refuseTaken(waiter);
     return moreMs;
   }
@@ -401,13 +402,8 @@ export class LocalQueue implements HoldEndListener, WaiterQueue, EntryWaiter {
     if (othersWaiting) {
       // Keeps the queue for a moment: a caller that comes meanwhile lets other processes go first, too.
       runtime.clearTimer(this.idleTimer);
-      this.idleTimer = runtime.setTimer(() => this.idle(), KEEP_AFTER_RELEASE_MS);
+      this.idleTimer = runtime.setTimer(() => this.idle(), YIELD_MS);
     } else this.idle();
-  }
-
-  /** Until when the contender lets other processes go first; undefined when it need not. */
-  get yieldingUntil(): number | undefined {
-    return this.ownYielding?.until(this.host.runtime.now(), this.wakeUps);
   }
 
   private add(wait: Wait, watchdogMs: number | undefined, requesting: boolean): Waiter {

@@ -1,4 +1,4 @@
-import { MAX_BATCH_MS } from '../../../lib/core/acquire/hand-off-batch.js';
+import { TURN_MS } from '../../../lib/core/wait/fairness.js';
 import type { Witness } from '../callers/witness.js';
 import type { Agenda } from '../engine/agenda.js';
 import { NodeQueue } from '../../../lib/stores/zookeeper/lock-nodes.js';
@@ -111,7 +111,7 @@ const force = ({ process, manager }: Machine, key: string, { agenda, witness }: 
   witness.excuse(key, Infinity);
   process.arrive(() => {
     const over = (): void => {
-      witness.excuse(key, agenda.now + MAX_BATCH_MS);
+      witness.excuse(key, agenda.now + TURN_MS);
     };
     void manager.forceUnlock(key).then(over, () => undefined);
   });
@@ -123,6 +123,6 @@ const deleteFirst = (key: string, { agenda, ensemble, witness }: World): void =>
   const path = childrenOf(permits).length > 0 ? permits : pathOf(key);
   const { nodes } = new NodeQueue(childrenOf(path));
   if (!nodes[0] || !ensemble.hasLeader) return;
-  witness.excuse(key, agenda.now + MAX_BATCH_MS);
+  witness.excuse(key, agenda.now + TURN_MS);
   ensemble.delete(`${path}/${nodes[0].name}`);
 };

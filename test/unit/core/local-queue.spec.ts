@@ -225,7 +225,7 @@ describe('a release', () => {
     queue.endListener.releaseOver(true);
     await settled();
     expect(behind.state, 'the answer to it changes nothing').toBe('pending');
-    expect(queue.yieldingUntil, 'the store keeps the order of those who wait').toBeUndefined();
+    expect(queue.fairness?.asideUntil, 'the store keeps the order of those who wait').toBeUndefined();
   });
 
   it('that is sent without a local waiter lets the key be forgotten, also with waiters elsewhere', () => {
@@ -233,7 +233,7 @@ describe('a release', () => {
     queue.endListener.releaseSent();
     expect(idle).toBe(1);
     queue.endListener.releaseOver(true);
-    expect([idle, runtime.due, queue.yieldingUntil]).toEqual([1, [], undefined]);
+    expect([idle, runtime.due, queue.fairness?.asideUntil]).toEqual([1, [], undefined]);
   });
 });
 
@@ -264,19 +264,19 @@ describe('sitting out, where there are several holds', () => {
 
   it('after a turn of 50 ms while others wait, the next one is theirs, for 25 ms', async () => {
     await afterBatch();
-    expect(queue.yieldingUntil).toBe(runtime.now() + 25);
+    expect(queue.fairness?.asideUntil).toBe(runtime.now() + 25);
     await runtime.pass(24);
-    expect(queue.yieldingUntil).toBeDefined();
+    expect(queue.fairness?.asideUntil).toBeDefined();
     await runtime.pass(1);
-    expect(queue.yieldingUntil).toBeUndefined();
+    expect(queue.fairness?.asideUntil).toBeUndefined();
   });
 
   it('it ends with the second message: the first is the echo of the own release', async () => {
     await afterBatch();
     await store.watching[0]!.wake();
-    expect(queue.yieldingUntil, 'our own release').toBeDefined();
+    expect(queue.fairness?.asideUntil, 'our own release').toBeDefined();
     await store.watching[0]!.wake();
-    expect(queue.yieldingUntil, 'the release of whoever came in between').toBeUndefined();
+    expect(queue.fairness?.asideUntil, 'the release of whoever came in between').toBeUndefined();
   });
 
   it('messages that came while the release was under way count', async () => {
@@ -288,9 +288,9 @@ describe('sitting out, where there are several holds', () => {
     queue.endListener.releaseSent();
     await store.watching[0]!.wake();
     queue.endListener.releaseOver(true);
-    expect(queue.yieldingUntil).toBeDefined();
+    expect(queue.fairness?.asideUntil).toBeDefined();
     await store.watching[0]!.wake();
-    expect(queue.yieldingUntil).toBeUndefined();
+    expect(queue.fairness?.asideUntil).toBeUndefined();
   });
 
   it('is not cut short by the timer of an earlier one', async () => {
@@ -308,7 +308,7 @@ describe('sitting out, where there are several holds', () => {
   it('a caller just after the queue ran empty yields, too; then the key is forgotten', async () => {
     await afterBatch();
     expect(idle).toBe(0);
-    expect(queue.yieldingUntil).toBeDefined();
+    expect(queue.fairness?.asideUntil).toBeDefined();
     await runtime.pass(25);
     expect(idle).toBe(1);
     expect(runtime.due).toEqual([]);
@@ -330,7 +330,7 @@ describe('sitting out, where there are several holds', () => {
     release(false);
     await runtime.pass(50);
     release(false);
-    expect([queue.yieldingUntil, idle]).toEqual([undefined, 1]);
+    expect([queue.fairness?.asideUntil, idle]).toEqual([undefined, 1]);
   });
 });
 
