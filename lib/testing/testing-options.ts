@@ -2,12 +2,12 @@ import { LockConfigurationError } from '../core/errors/lock.errors.js';
 import { isArray } from '../core/util/describe.js';
 import {
   resolveSettings,
-  SETTING_NAMES,
   type LockSettings,
   type LockSettingsInput,
 } from '../core/settings/lock-settings.js';
 import { checkChoice, checkMs, checkObject, invalidOption, reading } from '../core/settings/option-checks.js';
 import { checkNames, type Names } from '../core/settings/option-names.js';
+import { namesOf } from '../core/settings/option-table.js';
 import type { ModulePlace } from '../nest/module/redis-lock.options.js';
 
 /** `memory`: locks exclude each other in this process. `off`: every lock and permit is granted at once. */
@@ -43,9 +43,9 @@ export interface RedisLockTestingOptions extends RedisLockTestingAsyncOptions {
 /** A nested call without its proof waits for itself: its test fails after this. */
 const DEFAULT_MAX_WAIT_MS = 1_000;
 
-const TESTING_NAMES: Names<TestingSettings> = { ...SETTING_NAMES, maxWaitMs: true };
+const TESTING_NAMES = namesOf('settings', 'cap') satisfies Names<TestingSettings>;
 
-const OPTION_NAMES: Names<RedisLockTestingAsyncOptions> = { ...TESTING_NAMES, mode: true, context: true };
+const OPTION_NAMES = namesOf('settings', 'cap', 'testing') satisfies Names<RedisLockTestingAsyncOptions>;
 
 /** Place of the module's options, for messages. */
 export const TESTING_MODULE: ModulePlace = {

@@ -14,6 +14,7 @@ import { leaseTermsOf, type LeaseTerms } from './lease-terms.js';
 import type { LockSettings } from './lock-settings.js';
 import { checkChoice, checkMs, checkObject, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
+import { namesOf } from './option-table.js';
 
 /** Options of one acquisition, checked and with defaults. */
 export interface LockCall extends LeaseTerms {
@@ -85,64 +86,23 @@ export const isSignal = (value: unknown): value is AbortSignal => {
   }
 };
 
-const ACQUIRE_NAMES: Names<AcquireOptions> = {
-  waitMs: true,
-  leaseMs: true,
-  watchdogMs: true,
-  holdAtLeastMs: true,
-  maxHoldMs: true,
-  signal: true,
-  inside: true,
-  mode: true,
-  label: true,
-};
+const ACQUIRE_NAMES = namesOf('lock', 'inside') satisfies Names<AcquireOptions>;
+const SECTION_NAMES = namesOf('lock', 'inside', 'section', 'once') satisfies Names<SectionOptions>;
+const PERMIT_NAMES = namesOf('permit') satisfies Names<PermitOptions>;
 
-/** Options that sections of all kinds have. */
-const OF_SECTIONS = { onLost: true, awaitRelease: true } as const;
-
-const SECTION_NAMES: Names<SectionOptions> = { ...ACQUIRE_NAMES, ...OF_SECTIONS, oncePerMs: true };
-
-const { oncePerMs: _once, inside: _inside, ...SEVERAL_NAMES } = SECTION_NAMES;
-
-/** Names of the options of a section of `@Locked`. */
-export const LOCKED_NAMES: Names<Omit<SectionOptions, 'inside'>> = { ...SEVERAL_NAMES, oncePerMs: true };
-
-const PERMIT_NAMES: Names<PermitOptions> = {
-  waitMs: true,
-  leaseMs: true,
-  watchdogMs: true,
-  holdAtLeastMs: true,
-  maxHoldMs: true,
-  signal: true,
-  label: true,
-};
-
-const PERMIT_SECTION_NAMES: Names<PermitSectionOptions> = { ...PERMIT_NAMES, ...OF_SECTIONS };
-
-const NUMBER_OF_PERMITS: Names<PermitsOptions> = { permits: true };
-
-/** The options of a section of `@Limited`, by name. */
-export const LIMITED_NAMES: Names<PermitSectionOptions & PermitsOptions> = {
-  ...PERMIT_SECTION_NAMES,
-  ...NUMBER_OF_PERMITS,
-};
-
-/** Names of the options of a candidate. */
-export const LEAD_NAMES = { watchdogMs: true, label: true } as const;
-
-/** Names of the options of each method. */
+/** Names of the options of each method, and of the section of a decorator. */
 const CALL_NAMES = {
   acquire: ACQUIRE_NAMES,
   tryAcquire: ACQUIRE_NAMES,
   withLock: SECTION_NAMES,
   tryWithLock: SECTION_NAMES,
-  withLocks: SEVERAL_NAMES,
-  lead: LEAD_NAMES,
-  permits: NUMBER_OF_PERMITS,
-  withPermit: PERMIT_SECTION_NAMES,
+  withLocks: namesOf('lock', 'section'),
+  lead: namesOf('lead'),
+  permits: namesOf('number') satisfies Names<PermitsOptions>,
+  withPermit: namesOf('permit', 'section') satisfies Names<PermitSectionOptions>,
   'permits().acquire': PERMIT_NAMES,
   'permits().tryAcquire': PERMIT_NAMES,
-  '@Limited': LIMITED_NAMES,
+  '@Limited': namesOf('permit', 'section', 'number'),
 };
 
 /** More than any caller needs. */

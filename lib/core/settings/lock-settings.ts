@@ -1,6 +1,5 @@
 import { LEAST_WATCHDOG_MS, checkMaxHold } from './lease-terms.js';
 import { checkChoice, checkCount, checkMs, checkText, invalidOption } from './option-checks.js';
-import type { Names } from './option-names.js';
 
 /** Whether grants have fencing tokens, and from which counter. */
 export type Fencing = boolean | 'redisson';
@@ -102,24 +101,6 @@ export interface LockSettingsInput {
    */
   readonly redactKey?: ((key: string) => string) | undefined;
 }
-
-export const SETTING_NAMES: Names<LockSettingsInput> = {
-  keyPrefix: true,
-  waitMs: true,
-  leaseMs: true,
-  watchdogMs: true,
-  maxHoldMs: true,
-  maxWaiters: true,
-  onLost: true,
-  awaitRelease: true,
-  fencing: true,
-  shutdownGraceMs: true,
-  slowWaitMs: true,
-  slowHoldMs: true,
-  appName: true,
-  holderInfo: true,
-  redactKey: true,
-};
 
 /** Default time-out of one request to a store, in ms. */
 export const DEFAULT_COMMAND_TIMEOUT_MS = 2_000;

@@ -2,6 +2,7 @@ import { isSignal } from './lock-call.js';
 import type { LockSettings } from './lock-settings.js';
 import { checkMs, checkObject, reading, invalidOption } from './option-checks.js';
 import { checkNames, type Names } from './option-names.js';
+import { namesOf } from './option-table.js';
 
 /** Options of a wait for a semaphore or a latch. `undefined` keeps the default. */
 export interface WaitOptions {
@@ -20,7 +21,7 @@ export interface ObjectCall {
   readonly signal: AbortSignal | undefined;
 }
 
-const WAIT_NAMES: Names<WaitOptions> = { waitMs: true, signal: true };
+const WAIT_NAMES = namesOf('wait') satisfies Names<WaitOptions>;
 
 /** Largest number of permits or count of a latch: the maximum of Java's `int`. */
 export const MAX_AMOUNT = 2 ** 31 - 1;

@@ -1,39 +1,9 @@
 import { LockConfigurationError } from '../errors/lock.errors.js';
 import { formatValue } from '../util/describe.js';
+import { homeOf } from './option-table.js';
 
 /** Names of all options of a type; the compiler reports a missing one. */
 export type Names<Options> = { readonly [Name in keyof Required<Options>]: true };
-
-const OF_MODULE = 'of RedisLockModule.forRoot()';
-const OF_CALLS =
-  'of @Locked, of @Limited, and of the methods of LockService and of locks.permits(key) that acquire';
-const OF_DECORATORS = 'of @Locked and @Limited';
-const OF_ACQUIRES =
-  'of withLock, tryWithLock, acquire and tryAcquire; a method with @Locked is called with lease.call';
-const OF_LOCKS_ONLY = 'of @Locked, withLock, tryWithLock, acquire and tryAcquire';
-const OF_SECTIONS = 'of @Locked, of @Limited, of withLock, tryWithLock and withPermit, and of the module';
-const OF_REDIS = 'of RedisStore: forRoot({ store: new RedisStore({ redis, … }) })';
-const OF_TESTING = 'of RedisLockTestingModule.forRoot()';
-const OF_INTERCEPTOR = `${OF_MODULE}, in its interceptor: { … }`;
-
-/** Places where misplaced options belong. */
-const HOMES: Readonly<Record<string, string>> = {
-  ...{ redis: OF_MODULE, store: OF_MODULE, keyPrefix: OF_MODULE, maxWaiters: OF_MODULE },
-  ...{ fencing: OF_MODULE, shutdownGraceMs: OF_MODULE, slowWaitMs: OF_MODULE, slowHoldMs: OF_MODULE, appName: OF_MODULE, holderInfo: OF_MODULE, redactKey: OF_MODULE, interceptor: OF_MODULE, leaders: OF_MODULE },
-  ...{ commandTimeoutMs: OF_REDIS, replicas: OF_REDIS, shardedPubSub: OF_REDIS, foreignHold: OF_REDIS },
-  delayAfterRestartMs: 'of QuorumStore: forRoot({ store: new QuorumStore({ nodes, … }) })',
-  ...{ context: OF_MODULE, takenStatus: OF_INTERCEPTOR, retryAfterSeconds: OF_INTERCEPTOR },
-  ...{ waitMs: OF_CALLS, leaseMs: OF_CALLS, inside: OF_ACQUIRES, signal: OF_CALLS, holdAtLeastMs: OF_CALLS, maxHoldMs: OF_CALLS, label: OF_CALLS },
-  watchdogMs: `${OF_CALLS}, and of the module`,
-  oncePerMs: 'of @Locked, withLock and tryWithLock, whose sections succeed or fail',
-  ...{ onLost: OF_SECTIONS, awaitRelease: OF_SECTIONS },
-  ...{ onBusy: OF_DECORATORS, service: OF_DECORATORS },
-  permits: 'of @Limited and of locks.permits(key, { permits })',
-  mode: `${OF_LOCKS_ONLY}, and another one ${OF_TESTING}`,
-  names: `${OF_TESTING}, and with forRootAsync it stands beside the factory: forRootAsync({ names, useFactory })`,
-  maxWaitMs: OF_TESTING,
-  name: `${OF_MODULE}, and with forRootAsync it stands beside the factory: forRootAsync({ name, useFactory })`,
-}; // prettier-ignore
 
 /**
  * Rejects an unknown option: a misspelt or misplaced one would be ignored silently. An option that is `undefined` has
@@ -56,7 +26,8 @@ export const nameOf = (name: string): string => (/^[\w$]{1,60}$/.test(name) ? na
 /** Returns the end of the message about an unknown option: where it belongs, or which options there are. */
 export const remedy = (name: string, names: readonly string[]): string => {
   if (name === 'isGlobal') return '. The module is global in any case: leave it out.';
-  if (Object.hasOwn(HOMES, name)) return `. It is one ${HOMES[name]}.`;
+  const home = homeOf(name);
+  if (home !== undefined) return `. It is one ${home}.`;
   const meant = nearest(name, names);
   return meant === undefined ? `. Its options are ${names.join(', ')}.` : `. Did you mean ${meant}?`;
 };

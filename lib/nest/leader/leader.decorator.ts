@@ -1,10 +1,11 @@
 import { defaultLead } from '../service/call-arguments.js';
 import { LockConfigurationError, LockKeyError } from '../../core/errors/lock.errors.js';
 import { asLabel } from '../../core/settings/label.js';
-import { LEAD_NAMES, resolveCall } from '../../core/settings/lock-call.js';
+import { resolveCall } from '../../core/settings/lock-call.js';
 import { DEFAULT_SETTINGS } from '../../core/settings/lock-settings.js';
 import { checkObject, invalidOption, named, reading } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
+import { namesOf } from '../../core/settings/option-table.js';
 import { checkKey } from '../../key/key-check.js';
 import { quoteTemplate } from '../../key/template-syntax.js';
 import { checkTarget, refuseBareUse, whereOf } from '../locked/check-use.js';
@@ -15,7 +16,7 @@ import { registerLeader } from './leader-methods.js';
 import type { LeaderOptions, LeadOptions } from './leader.options.js';
 import type { Leadership } from './leadership.js';
 
-const LEADER_NAMES: Names<LeaderOptions> = { ...LEAD_NAMES, service: true };
+const LEADER_NAMES = namesOf('lead', 'leader') satisfies Names<LeaderOptions>;
 
 /** A decorator does not know the settings of its module, so it checks against the smallest `watchdogMs`. */
 const SMALLEST = { ...DEFAULT_SETTINGS, watchdogMs: DEFAULT_SETTINGS.minWatchdogMs };

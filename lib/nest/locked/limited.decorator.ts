@@ -1,4 +1,5 @@
-import { handlesTaken, handlingTaken, LIMITED_NAMES } from '../../core/settings/lock-call.js';
+import { handlesTaken, handlingTaken } from '../../core/settings/lock-call.js';
+import { namesOf } from '../../core/settings/option-table.js';
 import type { Permits } from '../service/permits.js';
 import { LIMITED_METADATA } from './locked.metadata.js';
 import type { LimitedOptions } from './locked.options.js';
@@ -9,7 +10,7 @@ import { sectionDecorator } from './section-decorator.js';
 export const Limited = sectionDecorator({
   name: '@Limited',
   method: '@Limited',
-  optionNames: { ...LIMITED_NAMES, onBusy: true, service: true },
+  optionNames: namesOf('permit', 'section', 'number', 'decorator'),
   severalKeys: false,
   metadataKey: LIMITED_METADATA,
   run: async (locks, [key], given: Omit<LimitedOptions, 'onBusy' | 'service'>, section) => {

@@ -1,5 +1,5 @@
 import type { SectionOptions } from '../../core/settings/acquire-options.js';
-import { LOCKED_NAMES } from '../../core/settings/lock-call.js';
+import { namesOf } from '../../core/settings/option-table.js';
 import { LOCKED_METADATA } from './locked.metadata.js';
 import type { LockedSignature } from './locked.types.js';
 import { sectionDecorator } from './section-decorator.js';
@@ -8,7 +8,7 @@ import { sectionDecorator } from './section-decorator.js';
 export const Locked = sectionDecorator({
   name: '@Locked',
   method: 'withLock',
-  optionNames: { ...LOCKED_NAMES, onBusy: true, service: true },
+  optionNames: namesOf('lock', 'section', 'once', 'decorator'),
   severalKeys: true,
   metadataKey: LOCKED_METADATA,
   run: (locks, keys, options: SectionOptions, section) => locks.withLock(keys, options, section),

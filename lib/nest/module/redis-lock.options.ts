@@ -3,12 +3,12 @@ import {
   DEFAULT_COMMAND_TIMEOUT_MS,
   DEFAULT_SETTINGS,
   resolveSettings,
-  SETTING_NAMES,
   type LockSettings,
   type LockSettingsInput,
 } from '../../core/settings/lock-settings.js';
 import { checkChoice, checkObject, reading, invalidOption } from '../../core/settings/option-checks.js';
 import { checkNames, type Names } from '../../core/settings/option-names.js';
+import { namesOf } from '../../core/settings/option-table.js';
 import type { LockStore } from '../../core/seam/lock-store.js';
 import { isArray } from '../../core/util/describe.js';
 import type { RedisSource } from '../../stores/redis/topology-of.js';
@@ -83,14 +83,7 @@ export interface ResolvedOptions {
   readonly leaders: boolean;
 }
 
-const MODULE_NAMES: Names<RedisLockModuleOptions> = {
-  ...SETTING_NAMES,
-  redis: true,
-  store: true,
-  interceptor: true,
-  context: true,
-  leaders: true,
-};
+const MODULE_NAMES = namesOf('settings', 'service', 'module') satisfies Names<RedisLockModuleOptions>;
 
 /** Place where the options of a service are given, for messages. */
 export interface OptionsPlace {
@@ -101,21 +94,14 @@ export interface OptionsPlace {
 
 const IN_MODULE: OptionsPlace = { owner: 'RedisLockModule', call: 'forRoot', names: MODULE_NAMES };
 
-const {
-  interceptor: _ofHandlers,
-  context: _ofTemplates,
-  leaders: _ofMethods,
-  ...SERVICE_NAMES
-} = MODULE_NAMES;
-
 /** Options of a service without Nest: it has neither handlers nor decorated methods. */
 export const WITHOUT_NEST: OptionsPlace = {
   owner: 'createLockService',
   call: 'createLockService',
-  names: SERVICE_NAMES,
+  names: namesOf('settings', 'service'),
 };
 
-const INTERCEPTOR_NAMES: Names<LockInterceptorOptions> = { takenStatus: true, retryAfterSeconds: true };
+const INTERCEPTOR_NAMES = namesOf('interceptor') satisfies Names<LockInterceptorOptions>;
 
 const ASYNC_NAMES: Readonly<Record<string, true>> = {
   useFactory: true,
