@@ -1,7 +1,7 @@
 // npm run bench:pairs -- OTHER [--pairs 9] [--only NAME]: compares this build with the build in another clone, OTHER/dist.
 //
-// Both run in turn, in processes that live until the end, so both see the same machine. For each workload it prints two costs
-// of a lock: CPU time of the client, and requests to the server. Each cost has the median of this build, of the other one, and
+// Both run in turn, in new processes for each pair, so both see the same machine. For each workload it prints two costs of a
+// lock: CPU time of the client, and requests to the server. Each cost has the median of this build, of the other one, and
 // of the ratios. The range leaves out the least and the greatest ratio: of nine pairs it covers the true median at 96 %.
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -20,16 +20,16 @@ const USAGE =
 
 /** What a run does. */
 const WORKS: Readonly<Record<string, { readonly store: StoreName; readonly work: Work }>> = {
-  'redis-free-1': { store: 'redis', work: { locks: 3_000, callers: 1, keys: 'own' } },
-  'redis-free-100': { store: 'redis', work: { locks: 20_000, callers: 100, keys: 'own' } },
-  'redis-hot': { store: 'redis', work: { locks: 6_000, callers: 100, keys: 'one' } },
-  'redis-fair': { store: 'redis', work: { locks: 2_000, callers: 20, keys: 'fair' } },
-  'redis-permits': { store: 'redis', work: { locks: 2_000, callers: 20, keys: 'permits' } },
-  'redis-semaphore': { store: 'redis', work: { locks: 2_000, callers: 20, keys: 'semaphore' } },
-  'postgres-free': { store: 'postgres', work: { locks: 5_000, callers: 100, keys: 'own' } },
-  'postgres-hot': { store: 'postgres', work: { locks: 2_000, callers: 100, keys: 'one' } },
-  'mysql-free': { store: 'mysql', work: { locks: 5_000, callers: 100, keys: 'own' } },
-  'mysql-hot': { store: 'mysql', work: { locks: 2_000, callers: 100, keys: 'one' } },
+  'redis-free-1': { store: 'redis', work: { locks: 10_000, callers: 1, keys: 'own' } },
+  'redis-free-100': { store: 'redis', work: { locks: 60_000, callers: 100, keys: 'own' } },
+  'redis-hot': { store: 'redis', work: { locks: 60_000, callers: 100, keys: 'one' } },
+  'redis-fair': { store: 'redis', work: { locks: 4_000, callers: 20, keys: 'fair' } },
+  'redis-permits': { store: 'redis', work: { locks: 10_000, callers: 20, keys: 'permits' } },
+  'redis-semaphore': { store: 'redis', work: { locks: 10_000, callers: 20, keys: 'semaphore' } },
+  'postgres-free': { store: 'postgres', work: { locks: 10_000, callers: 100, keys: 'own' } },
+  'postgres-hot': { store: 'postgres', work: { locks: 20_000, callers: 100, keys: 'one' } },
+  'mysql-free': { store: 'mysql', work: { locks: 10_000, callers: 100, keys: 'own' } },
+  'mysql-hot': { store: 'mysql', work: { locks: 10_000, callers: 100, keys: 'one' } },
 };
 
 interface Server extends AsyncDisposable {
@@ -86,6 +86,23 @@ const costOf = async (side: Side, server: Server, work: Work): Promise<Cost> => 
   return { cpuUs: cpuUs / work.locks, requests: ((await server.requests()) - before) / work.locks };
 };
 
+/** Measures both builds, each in a new process: what V8 makes of a program differs from one process to the next. */
+const pairOf = async (
+  other: string,
+  store: StoreName,
+  server: Server,
+  work: Work,
+  ownFirst: boolean,
+): Promise<[own: Cost, other: Cost]> => {
+  await using own = await startSide('.', store, server.url);
+  await using others = await startSide(other, store, server.url);
+  const [first, second] = ownFirst ? [own, others] : [others, own];
+  // The first runs compile, and are left out.
+  for (const side of [first, second, first, second]) await costOf(side, server, work);
+  const costs = [await costOf(first, server, work), await costOf(second, server, work)] as const;
+  return ownFirst ? [costs[0], costs[1]] : [costs[1], costs[0]];
+};
+
 const compared = (own: readonly number[], others: readonly number[], digits: number): string => {
   const ratios = own.map((value, i) => value / others[i]!);
   const inner = [...ratios]
@@ -114,18 +131,9 @@ for (const store of Object.keys(SERVERS) as StoreName[]) {
   );
   if (works.length === 0) continue;
   await using server = await SERVERS[store]();
-  await using own = await startSide('.', store, server.url);
-  await using others = await startSide(other, store, server.url);
   for (const [name, { work }] of works) {
-    // The first runs compile, and are left out.
-    for (const side of [own, others, own, others]) await costOf(side, server, work);
     const costs: [Cost, Cost][] = [];
-    for (let i = 0; i < pairs; i++) {
-      const isFirst = i % 2 === 0;
-      const first = await costOf(isFirst ? own : others, server, work);
-      const second = await costOf(isFirst ? others : own, server, work);
-      costs.push(isFirst ? [first, second] : [second, first]);
-    }
+    for (let i = 0; i < pairs; i++) costs.push(await pairOf(other, store, server, work, i % 2 === 0));
     const of = (what: keyof Cost, side: 0 | 1): number[] => costs.map((pair) => pair[side][what]);
     console.log(
       `${name}: CPU µs ${compared(of('cpuUs', 0), of('cpuUs', 1), 1)}; ` +
