@@ -4,6 +4,12 @@ import { MAX_LEASES } from './hand-off-batch.js';
 import { sendableUntil, type TimedWait } from '../wait/wait.js';
 import type { WantedHold } from './wanted-hold.js';
 
+/** What a claim takes from its service. */
+export type ClaimSource = Pick<
+  CoreContext,
+  'entries' | 'nextOwner' | 'runtime' | 'settings' | 'store' | 'traits' | 'withdrawnBy'
+>;
+
 /** Returns the claim as it may be sent now: also after its time, a caller asks once whether the store works. */
 export const sendableNow = (claim: Claim, wait: TimedWait, now: number): Claim => {
   const until = sendableUntil(wait, now);
@@ -11,7 +17,7 @@ export const sendableNow = (claim: Claim, wait: TimedWait, now: number): Claim =
 };
 
 /** Returns a claim of a new owner. */
-export const claimFor = (core: CoreContext, wanted: WantedHold, wait: TimedWait): Claim => {
+export const claimFor = (core: ClaimSource, wanted: WantedHold, wait: TimedWait): Claim => {
   const { finalKey, call } = wanted;
   const { kind } = call;
   const { fenced, handedOff } = core.traits[kind];

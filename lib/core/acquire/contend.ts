@@ -8,11 +8,11 @@ import type { Grant } from '../seam/grant.js';
 import type { QueueEntryOutcome } from '../seam/queue-entry.js';
 import type { AcquireReply, Blocking, Queued, QueuePosition, Taken } from '../seam/reply.js';
 import { ANOTHER_TRY_MS, getsAnotherTry } from '../outage/another-try.js';
-import { unlessOver } from '../wait/unless-over.js';
+import { unlessOver, type StopHost } from '../wait/unless-over.js';
 import type { KindTraits } from '../seam/kind-traits.js';
 import { relayed, StoreQueueEntry } from '../seam/store-queue-entry.js';
 import { harmless, StoreFailure } from '../seam/store-failure.js';
-import { claimFor, sendableNow } from './claim-for.js';
+import { claimFor, sendableNow, type ClaimSource } from './claim-for.js';
 import type { LocalQueue } from './local-queue.js';
 import type { EntryState } from './entry-keeper.js';
 import { neverNotified, pauseInOutage } from './pauses.js';
@@ -21,6 +21,11 @@ import { letOthersLook, TURN_MS } from '../wait/fairness.js';
 import { deadlineOf, type Wait } from '../wait/wait.js';
 import { NOT_SUBSCRIBED_RETRY_MS } from '../wait/wake-up.js';
 import { mayShare, type HoldTerms, type WantedHold } from './wanted-hold.js';
+
+/** What a contender uses of its service. */
+export type ContentionHost = ClaimSource &
+  StopHost &
+  Pick<CoreContext, 'asking' | 'keeper' | 'requests' | 'shown' | 'undo'>;
 
 /** Number of grants that had expired on arrival after which the caller gets `LockLostError`. */
 const VAIN_GRANTS = 3;
@@ -64,7 +69,7 @@ class Contention {
   private blocking: Blocking | undefined;
 
   constructor(
-    private readonly core: CoreContext,
+    private readonly core: ContentionHost,
     private readonly queue: LocalQueue,
     private readonly wait: Wait,
     private readonly wanted: WantedHold,
@@ -376,7 +381,7 @@ class Contention {
 
 /** Acquires a hold from the store; see {@link Contention}. */
 export const contend = (
-  core: CoreContext,
+  core: ContentionHost,
   queue: LocalQueue,
   wait: Wait,
   wanted: WantedHold,

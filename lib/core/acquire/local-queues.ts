@@ -4,6 +4,11 @@ import type { Hold } from '../lease/hold.js';
 import { LocalQueue } from './local-queue.js';
 import type { QueueHost } from './queue-host.js';
 
+export type LocalQueuesHost = Omit<
+  QueueHost<LocalQueue>,
+  'singleHolder' | 'ofOneCaller' | 'isFull' | 'onIdle'
+>;
+
 /**
  * Local queues of one kind. The callers for one key share a queue. For kinds whose callers each enqueue in the store,
  * each caller has its own queue, and is its contender.
@@ -16,7 +21,7 @@ export class LocalQueues {
   constructor(
     singleHolder: boolean,
     private readonly eachQueued: boolean,
-    host: Omit<QueueHost<LocalQueue>, 'singleHolder' | 'ofOneCaller' | 'isFull' | 'onIdle'>,
+    host: LocalQueuesHost,
   ) {
     this.host = {
       ...host,

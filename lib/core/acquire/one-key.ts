@@ -7,7 +7,7 @@ import type { Releasing } from '../lease/releasing.js';
 import { renewalOf } from '../lease/renewal.js';
 import type { LockCall } from '../settings/lock-call.js';
 import { waitFor } from '../util/wait-for.js';
-import { contend } from './contend.js';
+import { contend, type ContentionHost } from './contend.js';
 import { LimitLog } from './limit-log.js';
 import type { LocalQueue } from './local-queue.js';
 import type { Waiter } from './waiter.js';
@@ -23,7 +23,7 @@ export class OneKey implements HoldTerms {
   readonly limitChanged: LimitLog['changed'];
 
   constructor(
-    private readonly core: CoreContext,
+    private readonly core: ContentionHost & Pick<CoreContext, 'logger' | 'outages' | 'queues'>,
     private readonly releasing: Releasing,
   ) {
     this.whenLost = releasing.whenLost;
@@ -42,7 +42,7 @@ export class OneKey implements HoldTerms {
     const over = core.reasonToStop(wait);
     if (over) throw over;
     core.requests.checkCall(call);
-    const queue = core.queue(call.kind, finalKey, wait.key);
+    const queue = core.queues.forCaller(call.kind, finalKey, wait.key);
     const watchdogMs = leaseMs === undefined ? call.watchdogMs : undefined;
     const wanted: WantedHold = { finalKey, call, leaseMs, watchdogMs };
     const shares = mayShare(call);

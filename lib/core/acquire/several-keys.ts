@@ -5,12 +5,15 @@ import type { LeasePart } from '../lease/lease-part.js';
 import type { Taken } from '../seam/reply.js';
 import { MIN_UNSENT_MS } from '../wait/wait.js';
 
+/** What a call for several keys uses of its service. */
+type Core = Pick<CoreContext, 'keeper' | 'requests' | 'runtime' | 'shown' | 'undo'>;
+
 /** Whether a read-write lock has taken the place of an exclusive hold. */
 const hasIntruder = ({ heldAs }: Taken): boolean => heldAs === 'read' || heldAs === 'write';
 
 /** Sets one lease for all keys of a call that acquires several. */
 export class SeveralKeys {
-  constructor(private readonly core: CoreContext) {}
+  constructor(private readonly core: Core) {}
 
   /** Gives holds that were taken one after the other the fixed lease that was asked for, all from now on. */
   async fixLeases(parts: readonly LeasePart[], leaseMs: number): Promise<void> {

@@ -1,6 +1,5 @@
 import { EntryKeeper } from '../acquire/entry-keeper.js';
-import type { LocalQueue } from '../acquire/local-queue.js';
-import { LocalQueues } from '../acquire/local-queues.js';
+import { ServiceQueues } from '../acquire/service-queues.js';
 import { SlowWaits } from '../wait/slow-waits.js';
 import { WaitCap } from '../wait/wait-cap.js';
 import type { TimedWait } from '../wait/wait.js';
@@ -9,8 +8,8 @@ import { HoldTimes } from '../report/hold-times.js';
 import { OwnProcess } from '../holders/own-process.js';
 import { instanceIdFrom, permitOwnerOf } from '../seam/process-record.js';
 import type { OwnHold } from '../holders/questions.js';
-import { abortedError, heldHereText, shutdownError, storeKeyError } from '../errors/error-messages.js';
-import { LockKeyError, type LockNotAcquiredError } from '../errors/lock.errors.js';
+import { abortedError, shutdownError, storeKeyError } from '../errors/error-messages.js';
+import { LockKeyError } from '../errors/lock.errors.js';
 import { InFlight } from '../util/in-flight.js';
 import { KINDS, kindOf, type LockKind } from '../kinds/kinds.js';
 import { LeaseKeeper } from '../lease/lease-keeper.js';
@@ -55,7 +54,6 @@ export class CoreContext {
   readonly asking = new InFlight();
   readonly holders: Holders;
   readonly holdTimes: HoldTimes;
-  private readonly portions: Portions;
   /** `stopping`: only work under a lock of the group may acquire locks. `closed`: no caller may. */
   phase: 'open' | 'stopping' | 'closed' = 'open';
   /** Name of this service in the store: what the names of its owners begin with. */
@@ -69,7 +67,7 @@ export class CoreContext {
   private ownerCount = 0;
   /** How the store keeps each kind. */
   readonly traits: Traits;
-  private readonly queues: Readonly<Record<LockKind, LocalQueues>>;
+  readonly queues: ServiceQueues;
 
   constructor(
     readonly store: LockStore,
@@ -87,7 +85,6 @@ export class CoreContext {
     this.events.on('store-up', ({ downMs }) => this.telemetry.storeUp(downMs));
     this.instanceId = instanceIdFrom(runtime.newId());
     this.outages = new Outages(runtime, this.instanceId);
-    this.portions = new Portions(runtime);
     this.health = new StoreHealth(runtime, this.events, this.logger, this.outages);
     this.opening = new Opening(store, {
       logger: this.logger,
@@ -133,10 +130,17 @@ export class CoreContext {
     });
     const kinds = Object.keys(KINDS) as LockKind[];
     this.traits = Object.fromEntries(kinds.map((kind) => [kind, this.requests.traits(kind)])) as Traits;
-    this.queues = Object.fromEntries(kinds.map((kind) => [kind, this.queuesOf(kind)])) as Record<
-      LockKind,
-      LocalQueues
-    >;
+    this.queues = new ServiceQueues(this.traits, {
+      ...{ runtime, maxWaiters: settings.maxWaiters, shown: this.shown },
+      ...{ outages: this.outages, portions: new Portions(runtime), slowWaits: this.slowWaits },
+      keepAlive: (hold) => this.keeper.add(hold),
+      lookAt: (hold) => this.keeper.lookAtHold(hold),
+      watch: (claim, listener) => this.requests.watch(claim, listener),
+      leaveQueue: (entry) => {
+        this.entries.remove(entry);
+        this.undo.leave(entry);
+      },
+    });
   }
 
   /** Returns the service as its store sees it. */
@@ -154,24 +158,6 @@ export class CoreContext {
       atRisk: (finalKey) => this.keeper.lookAt(finalKey),
       revocationRequested: (finalKey, owner) => this.revocations.requested(finalKey, owner),
     };
-  }
-
-  private queuesOf(kind: LockKind): LocalQueues {
-    return new LocalQueues(kindOf(kind).singleHolder, this.traits[kind].eachQueued, {
-      runtime: this.runtime,
-      maxWaiters: this.settings.maxWaiters,
-      shown: this.shown,
-      keepAlive: (hold) => this.keeper.add(hold),
-      lookAt: (hold) => this.keeper.lookAtHold(hold),
-      watch: (claim, listener) => this.requests.watch(claim, listener),
-      outages: this.outages,
-      portions: this.portions,
-      slowWaits: this.slowWaits,
-      leaveQueue: (entry) => {
-        this.entries.remove(entry);
-        this.undo.leave(entry);
-      },
-    });
   }
 
   get undo(): Undo {
@@ -224,45 +210,10 @@ export class CoreContext {
     return finalKey;
   }
 
-  /** Returns the local queue of a caller. Throws when the caller needs its own queue, and too many wait already. */
-  queue(kind: LockKind, finalKey: string, key: string): LocalQueue {
-    return this.queues[kind].forCaller(finalKey, key);
-  }
-
   /** Returns the signals that withdraw an unsent acquire of a caller. */
   withdrawnBy({ nested, signal }: TimedWait): readonly AbortSignal[] {
     const stops = nested ? this.whenClosing : this.whenStopping;
     return signal ? [...stops, signal] : stops;
-  }
-
-  /** Returns the local queues of a key, of all kinds. */
-  private queuesAt(finalKey: string): readonly LocalQueue[] {
-    return Object.values(this.queues).flatMap((ofKind) => ofKind.of(finalKey));
-  }
-
-  /**
-   * Registers a forced unlock that is about to be sent. Call the returned function when the store has replied. It
-   * invalidates grants that the store gave before the unlock, even if their replies are still to come.
-   */
-  forcing(finalKey: string): () => void {
-    const queues = this.queuesAt(finalKey);
-    const attempts = queues.map((queue) => queue.attempts);
-    const requestedAt = this.runtime.now();
-    for (const queue of queues) queue.forcedAt = requestedAt;
-    return () => queues.forEach((queue, i) => queue.forcedOpen(attempts[i]!));
-  }
-
-  /** Adds to the error of a taken key that a caller of this service holds it. */
-  explainHolder(error: LockNotAcquiredError, finalKey: string): void {
-    if (error.code !== 'LOCK_TAKEN' || error.heldAround) return;
-    for (const ofKind of Object.values(this.queues)) {
-      const held = ofKind.heldOf(finalKey);
-      if (held) return void (error.message += heldHereText(held.label));
-    }
-  }
-
-  get queueCount(): number {
-    return Object.values(this.queues).reduce((sum, { keyCount }) => sum + keyCount, 0);
   }
 
   /** Registers a listener for changes of {@link reasonToStop}; returns a function that removes it. */
@@ -277,9 +228,7 @@ export class CoreContext {
   refuseWaiters(): void {
     this.stopping.abort();
     if (this.phase === 'closed') this.closing.abort();
-    for (const ofKind of Object.values(this.queues)) {
-      for (const queue of ofKind.all()) queue.shutDown(this.refusal);
-    }
+    this.queues.shutDown(this.refusal);
     this.wakeOthers();
     for (const listener of [...this.stopListeners]) listener();
   }

@@ -11,6 +11,9 @@ import type { Lease } from './lease.js';
 import { renewalOf } from './renewal.js';
 import { cutsOver } from './shortening.js';
 
+/** What a change of a lease uses of its service. */
+type Core = Pick<CoreContext, 'keeper' | 'queues' | 'requests' | 'runtime' | 'shown'>;
+
 /**
  * Extends all holds of a lease to at least `ms` from now.
  *
@@ -18,7 +21,7 @@ import { cutsOver } from './shortening.js';
  * @throws LockConfigurationError after its release, or for an invalid `ms`
  * @throws LockStoreError when the store fails
  */
-export const extendLease = async (core: CoreContext, lease: Lease, ms: number): Promise<void> => {
+export const extendLease = async (core: Core, lease: Lease, ms: number): Promise<void> => {
   checkMs('extend', ms ?? null, { min: 1 });
   lease.mustBeHeld('extend');
   core.requests.checkExtension(ms);
@@ -40,7 +43,7 @@ export const extendLease = async (core: CoreContext, lease: Lease, ms: number): 
  * @throws LockConfigurationError after its release
  * @throws LockStoreError when the store fails
  */
-export const verifyLease = async (core: CoreContext, lease: Lease): Promise<boolean> => {
+export const verifyLease = async (core: Core, lease: Lease): Promise<boolean> => {
   if (lease.lost) return false;
   lease.mustBeHeld('verify');
   // An extension that changes nothing, because more time is left.
@@ -51,7 +54,7 @@ export const verifyLease = async (core: CoreContext, lease: Lease): Promise<bool
 };
 
 /** Requests `ms` for all holds of a lease, and applies the reply for each. */
-const requestFor = async (core: CoreContext, lease: Lease, ms: number, doing: string): Promise<void> => {
+const requestFor = async (core: Core, lease: Lease, ms: number, doing: string): Promise<void> => {
   const { keeper, requests, runtime } = core;
   const holds = lease.parts.map(({ hold }) => hold);
   const sentAt = runtime.now();
@@ -95,7 +98,7 @@ const NO_LONGER_MS = 1;
  * request, the caller has only the lesser right. A repeated call sends the request again, since the store may not have
  * got the first one.
  */
-export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<void> => {
+export const downgradeLease = async (core: Core, lease: Lease): Promise<void> => {
   lease.mustBeHeld('downgrade');
   for (const part of lease.parts) check(core, part);
   await Promise.all(
@@ -108,7 +111,7 @@ export const downgradeLease = async (core: CoreContext, lease: Lease): Promise<v
   lease.mustBeHeld('downgrade');
 };
 
-const check = (core: CoreContext, { key: given, hold, outer, siblings }: LeasePart): void => {
+const check = (core: Core, { key: given, hold, outer, siblings }: LeasePart): void => {
   const { noun, downgradesTo } = kindOf(hold.takenAs);
   const refuse = (why: string): never => {
     const key = core.shown(given);
@@ -120,7 +123,7 @@ const check = (core: CoreContext, { key: given, hold, outer, siblings }: LeasePa
   core.requests.checkDowngrade(hold.takenAs);
 };
 
-const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
+const downgrade = async (core: Core, hold: Hold): Promise<void> => {
   const { keeper, requests, runtime } = core;
   const writer = hold.endListener;
   const isFirst = hold.claim.kind === hold.takenAs;
@@ -150,9 +153,9 @@ const downgrade = async (core: CoreContext, hold: Hold): Promise<void> => {
 };
 
 /** Moves the hold to the queue of the lesser kind, which releases it later. */
-const become = (core: CoreContext, hold: Hold): void => {
+const become = (core: Core, hold: Hold): void => {
   const kind = kindOf(hold.takenAs).downgradesTo as LockKind;
-  const queue = core.queue(kind, hold.claim.finalKey, hold.key);
+  const queue = core.queues.forCaller(kind, hold.claim.finalKey, hold.key);
   queue.granted(false);
   hold.downgraded({ ...hold.claim, kind, tokens: 0 } as Claim, queue.endListener);
 };

@@ -1,11 +1,14 @@
 import type { CoreContext } from '../context/core-context.js';
 
+/** What a forced unlock uses of its service. */
+type Core = Pick<CoreContext, 'finalKey' | 'keeper' | 'queues' | 'requests' | 'runtime' | 'store'>;
+
 /** Ends all holds of a key, also those of this process. Resolves with true when there was one in the store. */
-export const forceUnlock = async (core: CoreContext, key: string): Promise<boolean> => {
+export const forceUnlock = async (core: Core, key: string): Promise<boolean> => {
   const { keeper, requests, runtime, store } = core;
   const finalKey = core.finalKey(key);
   const sentAt = runtime.now();
-  const forced = core.forcing(finalKey);
+  const forced = core.queues.forcing(finalKey);
   const ended = await requests.request(key, 'unlocking', () => store.forceUnlock(finalKey));
   forced();
   for (const hold of keeper.all) {

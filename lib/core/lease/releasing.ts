@@ -9,6 +9,12 @@ import type { LeasePart } from './lease-part.js';
 import { cutToWanted } from './shortening.js';
 import type { Orphan } from './undo.js';
 
+/** What the end of a hold uses of its service. */
+type Core = Pick<
+  CoreContext,
+  'events' | 'holdTimes' | 'keeper' | 'logger' | 'requests' | 'runtime' | 'shown' | 'telemetry' | 'undo'
+>;
+
 export type Ending = 'released' | 'lost';
 
 const worst = (endings: readonly Ending[]): Ending => (endings.includes('lost') ? 'lost' : 'released');
@@ -22,7 +28,7 @@ const orphanOf = (hold: Hold): Orphan => ({
 
 /** Ends holds, by release or after a loss. */
 export class Releasing {
-  constructor(private readonly core: CoreContext) {}
+  constructor(private readonly core: Core) {}
 
   /** Ends all parts of a lease whose section has ended; see {@link endPart}. */
   endAll(parts: readonly LeasePart[]): Promise<Ending> {

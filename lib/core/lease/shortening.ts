@@ -4,6 +4,9 @@ import type { ReleaseReply } from '../seam/reply.js';
 import { StoreFailure } from '../seam/store-failure.js';
 import type { Hold } from './hold.js';
 
+/** What shortening a hold uses of its service. */
+type Core = Pick<CoreContext, 'keeper' | 'requests' | 'runtime'>;
+
 /** Pause before a failed cut is retried, in ms. */
 const RETRY_MS = 1_000;
 
@@ -27,7 +30,7 @@ export const cutsOver = (hold: Hold): Promise<void> | undefined => {
  * Shortens a hold to what its remaining leases requested, after a lease that had extended it has ended. Never throws: a
  * failed cut is retried until the hold has ended, or lasts no longer than that.
  */
-export const cutToWanted = (core: CoreContext, hold: Hold): Promise<void> => {
+export const cutToWanted = (core: Core, hold: Hold): Promise<void> => {
   const cuts = underWay.get(hold);
   if (!cuts) return begin(core, hold);
   // The next cut is sent after the one in progress. Its time is not to be relied on until then.
@@ -40,7 +43,7 @@ export const cutToWanted = (core: CoreContext, hold: Hold): Promise<void> => {
   return (cuts.next ??= cuts.now.then(() => begin(core, hold)));
 };
 
-const begin = (core: CoreContext, hold: Hold): Promise<void> => {
+const begin = (core: Core, hold: Hold): Promise<void> => {
   const now = cut(core, hold).finally(() => {
     if (cuts.next === undefined) underWay.delete(hold);
   });
@@ -49,7 +52,7 @@ const begin = (core: CoreContext, hold: Hold): Promise<void> => {
   return now;
 };
 
-const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
+const cut = async (core: Core, hold: Hold): Promise<void> => {
   const { keeper, requests, runtime } = core;
   const sentAt = runtime.now();
   const keepForMs = hold.wantedMs(sentAt);
@@ -77,7 +80,7 @@ const cut = async (core: CoreContext, hold: Hold): Promise<void> => {
   else hold.inStore.confirm(sentAt, keepForMs);
 };
 
-const tryAgain = (core: CoreContext, hold: Hold): void => {
+const tryAgain = (core: Core, hold: Hold): void => {
   if (failed.has(hold)) return;
   failed.add(hold);
   const again = (): void => {

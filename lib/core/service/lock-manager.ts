@@ -174,7 +174,7 @@ export class LockManager implements LeaseHost {
     one = keys[0]!,
   ): Promise<never> {
     const key = typeof one === 'object' ? one.key : one;
-    if (forCaller && isTaken(error)) this.core.explainHolder(error, this.settings.keyPrefix + key);
+    if (forCaller && isTaken(error)) this.core.queues.explainHolder(error, this.settings.keyPrefix + key);
     // Before anything is awaited: V8 knows the caller only here.
     withStackFromHere(withLabel(this.core.waitCap.explain(error, waitMs), label));
     if (isTaken(error)) {
@@ -327,7 +327,7 @@ export class LockManager implements LeaseHost {
   get usage(): LockUsage {
     return {
       leases: this.inFlight.count,
-      keys: this.core.queueCount + this.objects.size,
+      keys: this.core.queues.keyCount + this.objects.size,
       holds: this.core.keeper.size,
       undoing: this.core.undo.size,
     };
