@@ -1,6 +1,6 @@
 import type { Call, Past } from '../../checker/past.js';
 import { ms } from '../../checker/rules/rule.js';
-import { common, lengthOf } from '../../checker/spans.js';
+import { common, lengthOf, type Span } from '../../checker/spans.js';
 import type { Violation } from '../../checker/violation.js';
 import { SESSION_MS } from '../settings.js';
 
@@ -13,7 +13,8 @@ const AFTER_CRASH_MS = SESSION_MS + 1_000;
 
 /**
  * A call that waits gets a lock that is free. It says nothing of a time in which a process was in trouble, or killed: then
- * the servers may keep what no caller has.
+ * the servers may keep what no caller has. A call for several keys may have one of them while it waits for the next, and its
+ * caller has none.
  */
 export function* waiters(past: Past): Generator<Violation> {
   const processes = [...new Set([...past.calls.values()].map(({ requested }) => requested.process))];
@@ -31,7 +32,11 @@ export function* waiters(past: Past): Generator<Violation> {
     const [key] = requested.keys;
     const beliefs = past.beliefs.get(key!) ?? [];
     if (aborted !== undefined || requested.at > from || !wasCalm(from, to)) continue;
-    if (beliefs.some((belief) => common(belief, { from, to }))) continue;
+    const several = [...past.calls.values()].filter(
+      ({ requested: { keys } }) => keys.length > 1 && keys.includes(key!),
+    );
+    const taking = several.map(({ requested: { at }, end }): Span => ({ from: at, to: end }));
+    if ([...beliefs, ...taking].some((span) => common(span, { from, to }))) continue;
     const text = `${requested.call} (${requested.process}) waited for "${key}", which no caller had for ${ms(FREE_MS)}`;
     yield { rule: 'waiters', at: to, text };
   }

@@ -43,6 +43,23 @@ describe('a call that waits in vain', () => {
     expect(found(...WAITER, ...holder(9_000))).toBe(0);
   });
 
+  it('is none when a call for several keys may have had the key, and waited for another one', () => {
+    const several = (at: number): HistoryEvent => ({
+      ...{
+        type: 'call',
+        process: 'w3',
+        call: 'w3.c1',
+        keys: [KEY, 'lock:b'],
+        waitMs: 2_500,
+        style: 'withLock',
+      },
+      at,
+    });
+    const refused: HistoryEvent = { type: 'refused', at: 10_500, process: 'w3', call: 'w3.c1' };
+    expect(found(...WAITER, ...holder(8_000), several(8_100), refused)).toBe(0);
+    expect(found(...WAITER, ...holder(8_000), several(5_000), { ...refused, at: 8_400 })).toBe(1);
+  });
+
   it('is excused by trouble of any process', () => {
     const trouble = { type: 'trouble', at: 9_000, until: 9_800, what: 'cut off' } as const;
     expect(found(...WAITER, ...holder(8_000), { ...trouble, process: 'w1' })).toBe(0);
